@@ -1,0 +1,88 @@
+#include "base/err.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static _Thread_local char message[2048];
+
+int pl_fail(int code, const char *format, ...)
+{
+    char text[sizeof message]; /* arguments may point into message */
+    va_list ap;
+    va_start(ap, format);
+    vsnprintf(text, sizeof text, format, ap);
+    va_end(ap);
+    memcpy(message, text, sizeof message);
+    return code;
+}
+
+const char *pl_error_text(void)
+{
+    return message;
+}
+
+int pl_exit_status(int code)
+{
+    switch (code) {
+#define X(name, value, status, text)                                                   \
+    case value:                                                                        \
+        return status;
+        PL_ERRORS(X)
+#undef X
+    }
+    return code < 0 ? 1 : 0;
+}
+
+static size_t edit_distance(const char *a, const char *b)
+{
+    enum { MAX = 64 };
+    size_t row[MAX + 1], na = strlen(a), nb = strlen(b);
+    if (na > MAX || nb > MAX) return MAX;
+    for (size_t j = 0; j <= nb; j++) row[j] = j;
+    for (size_t i = 1; i <= na; i++) {
+        size_t diagonal = row[0];
+        row[0] = i;
+        for (size_t j = 1; j <= nb; j++) {
+            size_t best = diagonal + (a[i - 1] != b[j - 1]);
+            if (row[j] + 1 < best) best = row[j] + 1;
+            if (row[j - 1] + 1 < best) best = row[j - 1] + 1;
+            diagonal = row[j];
+            row[j] = best;
+        }
+    }
+    return row[nb];
+}
+
+const char *pl_nearest(const char *name, const char *const *names)
+{
+    const char *nearest = NULL;
+    size_t best = (strlen(name) + 1) / 2 + 1;
+    for (; *names; names++) {
+        size_t distance = edit_distance(name, *names);
+        if (distance < best) {
+            best = distance;
+            nearest = *names;
+        }
+    }
+    return nearest;
+}
+
+int pl_fail_unknown(int code, const char *where, const char *what, const char *name,
+                    const char *const *names)
+{
+    char list[1024] = "";
+    const char *nearest = pl_nearest(name, names);
+    if (nearest)
+        return pl_fail(code, "%s: unknown %s '%s', did you mean '%s'?", where, what, name,
+                       nearest);
+    size_t used = 0;
+    for (; *names; names++) {
+        int n = snprintf(list + used, sizeof list - used, "%s%s", used ? ", " : "", *names);
+        if (n < 0 || (size_t)n >= sizeof list - used) break;
+        used += (size_t)n;
+    }
+    return pl_fail(code, "%s: unknown %s '%s', expected one of: %s", where, what, name,
+                   list);
+}

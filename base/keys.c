@@ -1,0 +1,98 @@
+/* THE table of configuration keys. */
+#include "base/config.h"
+
+#define INT(name, fallback, min, max, unit, help)                                      \
+    {name, PL_KEY_INT, unit, fallback, min, max, NULL, help}
+#define REAL(name, fallback, min, max, unit, help)                                     \
+    {name, PL_KEY_REAL, unit, fallback, min, max, NULL, help}
+#define BOOL(name, fallback, help) {name, PL_KEY_BOOL, "", fallback, 0, 1, NULL, help}
+#define TEXT(name, fallback, help) {name, PL_KEY_TEXT, "", fallback, 0, 0, NULL, help}
+#define NAME(name, fallback, choices, help)                                            \
+    {name, PL_KEY_NAME, "", fallback, 0, 0, choices, help}
+#define TIMES(name, fallback, help) {name, PL_KEY_TIMES, "s", fallback, 0, 0, NULL, help}
+
+static const char *const scopes[] = {"auto", "global", "stage", "none", NULL};
+static const char *const fidelities[] = {"auto", "global", "stash", NULL};
+static const char *const starts[] = {"zero", "hold", NULL};
+static const char *const rates[] = {"constant", "cosine", "wsd", NULL};
+static const char *const scales[] = {"jordan", "moonlight", NULL};
+static const char *const forms[] = {"auto", "ema", "sum", NULL};
+static const char *const ties[] = {"no", "yes", NULL};
+
+const struct pl_key pl_keys[] = {
+    NAME("schedule.name", "1f1b", NULL, "pipeline schedule"),
+    INT("schedule.stages", "8", 1, 4096, "", "P, pipeline stages"),
+    INT("schedule.microbatches", "0", 0, 1048576, "",
+        "m, microbatches per optimizer update; 0: the schedule's default"),
+    INT("schedule.updates", "0", 0, 1e9, "",
+        "updates that `sim` runs; 0: 1, or enough for the steady state when asynchronous"),
+
+    TIMES("cost.forward", "1 ms", "forward of one microbatch on a stage (one, or P)"),
+    TIMES("cost.backward", "1 ms", "input gradient of one microbatch (one, or P)"),
+    TIMES("cost.weight", "1 ms", "weight gradient of one microbatch (one, or P)"),
+    TIMES("cost.update", "0", "optimizer step of a stage, per update (one, or P)"),
+    TIMES("link.time", "0", "one transfer between neighbouring stages (one, or P-1)"),
+
+    INT("model.layers", "8", 1, 10000, "", "transformer blocks"),
+    INT("model.hidden", "64", 2, 1048576, "", "width of the residual stream"),
+    INT("model.heads", "4", 1, 65536, "", "query heads"),
+    INT("model.kv_heads", "4", 1, 65536, "", "key/value heads, a divisor of heads"),
+    INT("model.head_dim", "0", 0, 65536, "", "width of a head; 0: hidden / heads"),
+    INT("model.ffn", "176", 1, 1048576, "", "inner width of the SwiGLU block"),
+    INT("model.vocab", "256", 2, 1048576, "", "vocabulary; 256 for bytes"),
+    NAME("model.tied", "no", ties, "head shares the embedding table"),
+    REAL("model.rope_theta", "10000", 1, 1e12, "", "base of the rotary angles"),
+    REAL("model.norm_eps", "1e-5", 0, 1, "", "epsilon of RMSNorm"),
+
+    NAME("data.source", "grammar", NULL, "grammar (built in), text (bytes) or tokens (.bin)"),
+    TEXT("data.text", "", "UTF-8 text file; implies data.source: text"),
+    TEXT("data.tokens", "", "llm.c/FineWeb .bin token shard; implies data.source: tokens"),
+    TEXT("data.valid", "", "separate validation file of the same kind"),
+    REAL("data.valid_fraction", "0.05", 0.0001, 0.5, "",
+         "last part of the data kept for validation"),
+
+    NAME("train.device", "host", NULL, "device that computes"),
+    INT("train.updates", "300", 1, 1e9, "", "optimizer updates"),
+    INT("train.batch", "16", 1, 1048576, "", "sequences per update, a multiple of m"),
+    INT("train.seq", "128", 1, 1048576, "", "tokens per sequence"),
+    INT("train.eval_every", "25", 1, 1e9, "updates", "distance between evaluations"),
+    INT("train.eval_sequences", "64", 0, 1048576, "", "validation sequences; 0: none"),
+    REAL("train.diverged_above", "20", 0, 1e30, "nat", "loss that ends a run as diverged"),
+    BOOL("train.replay", "no", "run microbatches one by one even where they could fuse"),
+    REAL("train.checkpoint_s", "10", 0, 1e9, "s", "seconds between checkpoints"),
+    INT("train.workers", "0", 0, 1024, "", "runs at a time; 0: one per core"),
+
+    NAME("optimizer.name", "adamw", NULL, "update rule"),
+    REAL("optimizer.lr", "3e-3", 0, 1e6, "", "peak rate (Muon: of hidden matrices)"),
+    REAL("optimizer.aux_lr", "3e-3", 0, 1e6, "", "Muon: AdamW rate of all other tensors"),
+    REAL("optimizer.beta1", "0.9", 0, 0.999999, "", "AdamW first moment"),
+    REAL("optimizer.beta2", "0.95", 0, 0.999999999, "", "AdamW second moment"),
+    REAL("optimizer.eps", "1e-8", 0, 1, "", "AdamW epsilon (bias-corrected form)"),
+    REAL("optimizer.momentum", "0.95", 0, 0.999999, "", "SGD and Muon momentum"),
+    BOOL("optimizer.nesterov", "yes", "Nesterov momentum (SGD, Muon)"),
+    NAME("optimizer.momentum_form", "auto", forms,
+         "EMA m = b m + (1-b) g or sum m = b m + g; auto: Muon ema, SGD sum"),
+    REAL("optimizer.decay", "0.1", 0, 1e6, "", "decoupled weight decay (SGD: coupled)"),
+    REAL("optimizer.aux_decay", "0.1", 0, 1e6, "", "Muon: decay of its AdamW part"),
+    NAME("optimizer.scale", "jordan", scales,
+         "Muon: sqrt(max(1,m/n)) or 0.2 sqrt(max(m,n))"),
+    INT("optimizer.ns_steps", "5", 1, 100, "", "Muon: Newton-Schulz iterations"),
+
+    NAME("rate.schedule", "cosine", rates, "learning-rate schedule"),
+    REAL("rate.warmup", "0.1", 0, 1, "", "part of the updates spent in linear warm-up"),
+    REAL("rate.floor", "0.1", 0, 1, "", "final rate over peak"),
+    REAL("rate.decay_fraction", "0.2", 0, 1, "", "wsd: part of the updates that decay"),
+
+    REAL("clip.norm", "1", 0, 1e30, "", "gradient norm limit; 0: none"),
+    NAME("clip.scope", "auto", scopes,
+         "over the whole model or per stage; auto: global where the delay is uniform"),
+    NAME("delay.fidelity", "auto", fidelities, "what stages may read: see pipelag-run(1)"),
+    NAME("corrector.name", "none", NULL, "delay corrector"),
+    REAL("corrector.c", "nan", -100, 100, "", "look-ahead; nan: the corrector's own"),
+    NAME("corrector.start", "hold", starts, "update before the first: zero, or the first"),
+    TEXT("segments", "",
+         "stretches 'SCHEDULE[+CORRECTOR]:UPDATES ...' that replace schedule.name"),
+
+    TEXT("baseline", "", "label of the arm that the others are compared with"),
+    {NULL, 0, NULL, NULL, 0, 0, NULL, NULL},
+};

@@ -1,0 +1,1 @@
+# sources of cli/, added to the lists of Makefile.am

@@ -1,0 +1,1 @@
+# sources of experiments/, added to the lists of Makefile.am

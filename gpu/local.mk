@@ -1,0 +1,1 @@
+# sources of gpu/, added to the lists of Makefile.am

@@ -1,0 +1,1 @@
+# sources of man/, added to the lists of Makefile.am

@@ -1,0 +1,1 @@
+# sources of sim/, added to the lists of Makefile.am

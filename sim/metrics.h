@@ -1,0 +1,33 @@
+/* Numbers of an executed run, by every convention in use (semantics.md, Timeline). */
+#ifndef PL_SIM_METRICS_H
+#define PL_SIM_METRICS_H
+
+#include "sim/timeline.h"
+#include "sim/versions.h"
+
+struct pl_stage_metrics {
+    double busy_s;
+    double tau_min, tau_mean, tau_max; /* steady window, in updates */
+    double tau_startup;                /* mean over the groups before it */
+    int64_t weight_versions;           /* most alive, live one included, after U */
+    int64_t peak_activations;          /* slots: start of F to end of BW */
+};
+
+struct pl_metrics {
+    double makespan_s;          /* T: global end */
+    double ideal_s;             /* work of the busiest device */
+    double step_s;              /* mean spacing of U on stage 0 over the steady window */
+    double bubble;              /* (T - ideal) / T */
+    double bubble_over_ideal;   /* (T - ideal) / ideal */
+    double bubble_parallelogram; /* T = max over stages of last end - first start */
+    double bubble_steady;       /* 1 - busiest device's work per update / step_s */
+    int64_t steady_from, steady_to; /* updates of the window, [from, to) */
+    int stages;
+    struct pl_stage_metrics *stage; /* [stages], owned: pl_metrics_free */
+};
+
+void pl_metrics_compute(const struct pl_timeline *timeline, const struct pl_schedule *sched,
+                        const struct pl_versions *versions, struct pl_metrics *out);
+void pl_metrics_free(struct pl_metrics *metrics);
+
+#endif

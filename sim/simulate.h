@@ -1,0 +1,20 @@
+/* One call from shape and costs to timeline, version map and metrics: what cli/ uses. */
+#ifndef PL_SIM_SIMULATE_H
+#define PL_SIM_SIMULATE_H
+
+#include "sim/metrics.h"
+
+struct pl_simulation { /* owned: pl_simulation_free */
+    struct pl_schedule schedule;
+    struct pl_timeline timeline;
+    struct pl_versions versions;
+    struct pl_metrics metrics;
+};
+
+/* Generate, execute, check the invariants, map the versions, measure.
+ * Errors: those of the steps; *out untouched. */
+int pl_simulate(const struct pl_schedule_type *type, const struct pl_shape *shape,
+                const struct pl_cost *cost, bool barrier, struct pl_simulation *out);
+void pl_simulation_free(struct pl_simulation *simulation);
+
+#endif

@@ -1,0 +1,1 @@
+# tests of gpu/: check_PROGRAMS += tests/test_x; TESTS += tests/test_x

@@ -1,0 +1,16 @@
+# Tests speak TAP. Programs use `check`; .sh are transcripts; each folder's tests are listed
+# in tests/<folder>.mk.
+TEST_EXTENSIONS = .sh
+LOG_DRIVER = env AM_TAP_AWK='$(AWK)' $(SHELL) $(top_srcdir)/build-aux/tap-driver.sh
+SH_LOG_DRIVER = $(LOG_DRIVER)
+SH_LOG_COMPILER = $(SHELL)
+AM_TESTS_ENVIRONMENT = CK_TAP_LOG_FILE_NAME=-; CK_VERBOSITY=silent; OPENBLAS_NUM_THREADS=1; \
+  PIPELAG=$(abs_top_builddir)/cli/pipelag; top_srcdir=$(abs_top_srcdir); LC_ALL=C; \
+  export CK_TAP_LOG_FILE_NAME CK_VERBOSITY OPENBLAS_NUM_THREADS PIPELAG top_srcdir LC_ALL;
+include tests/base.mk
+include tests/sim.mk
+include tests/gpu.mk
+include tests/train.mk
+include tests/theory.mk
+include tests/traces.mk
+include tests/cli.mk

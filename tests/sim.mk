@@ -1,0 +1,1 @@
+# tests of sim/: check_PROGRAMS += tests/test_x; TESTS += tests/test_x

@@ -1,0 +1,34 @@
+/* A-priori bound on the mean dual gradient norm of a delayed LMO method; theory.md 3. */
+#ifndef PL_THEORY_BOUND_H
+#define PL_THEORY_BOUND_H
+
+#include <stdbool.h>
+
+struct pl_bound_input {
+    double delta;  /* f(x_0) - inf f */
+    double L;      /* smoothness in the block norm */
+    double sigma;  /* noise: E||xi||_2^2 <= sigma^2 */
+    double rho;    /* dual norm <= rho * 2-norm */
+    double eta, alpha; /* rate; alpha = 1 - beta in (0,1] */
+    double T;      /* applied updates */
+    double tau, c; /* delay in updates, look-ahead */
+    bool nesterov; /* direction (1-alpha) m + alpha g */
+    double s_lo, s_hi; /* inexact LMO; 1, 1 when exact */
+    double A, B;   /* displacements; NaN: worst case from tau and c */
+    double decay;  /* decoupled decay (Frank-Wolfe form) or 0 */
+};
+
+struct pl_bound_terms {
+    double start, drift, noise; /* the three terms */
+    double total;               /* bound on the mean of E||grad f(y_t)||_* (or of the gap) */
+    double A, B;                /* used */
+};
+
+/* Errors: PL_ECONFIG naming the value out of range. */
+int pl_bound(const struct pl_bound_input *input, struct pl_bound_terms *out);
+
+/* Rate and momentum that minimise the bound for given delay and horizon. */
+int pl_bound_best(const struct pl_bound_input *input, double *eta, double *alpha,
+                  struct pl_bound_terms *out);
+
+#endif

@@ -1,0 +1,1 @@
+# sources of theory/, added to the lists of Makefile.am

@@ -1,0 +1,32 @@
+/* Figures, from traces only (and the terminal Gantt from arrays). A drawing backend is a
+ * constant struct in pl_draw_types: svg, ascii; png and pdf by an external converter. */
+#ifndef PL_TRACES_FIGURE_H
+#define PL_TRACES_FIGURE_H
+
+#include <stdint.h>
+#include <stdio.h>
+
+#include "traces/trace.h"
+
+/* Arrays behind a Gantt: n ops on `devices` rows; kind is enum pl_op_kind's value. */
+struct pl_gantt {
+    int devices, m;
+    int64_t n;
+    const int8_t *kind;
+    const int32_t *device;
+    const int64_t *micro;
+    const int64_t *start, *end; /* ps */
+};
+
+/* Text Gantt, one row per stage, `width` columns, F as digits of the microbatch, B as
+ * letters a-z..., U as '|', idle '.'; a time axis and a legend below. */
+void pl_gantt_ascii(const struct pl_gantt *gantt, int width, FILE *out);
+
+/* Gantt of an arm / loss curves (validation loss against update and against simulated
+ * time; seed mean and range) of all arms, to path (.svg; .png and .pdf through rsvg-convert
+ * when present). Errors: PL_EINPUT (arm absent; nearest given), PL_EIO, PL_EUNSUP (no
+ * converter, named). */
+int pl_figure_gantt(const struct pl_trace *t, const char *arm, const char *path);
+int pl_figure_curves(const struct pl_trace *t, const char *path);
+
+#endif

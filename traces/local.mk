@@ -1,0 +1,1 @@
+# sources of traces/, added to the lists of Makefile.am

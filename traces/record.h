@@ -1,0 +1,26 @@
+/* From results to a trace. */
+#ifndef PL_TRACES_RECORD_H
+#define PL_TRACES_RECORD_H
+
+#include "sim/simulate.h"
+#include "theory/claim.h"
+#include "train/run.h"
+#include "traces/trace.h"
+
+/* Root attributes: Conventions, schema version, creator, command line, config texts,
+ * library versions. No time, host or path. */
+void pl_record_provenance(struct pl_trace *t, const char *command, const char *config_given,
+                          const char *config_resolved, const char *device);
+/* /arms/<arm>: attributes (schedule, P, m, makespan, bubbles ... ), timeline and messages
+ * (ops that start before the end of update max_updates - 1; all when <= 0), costs, stage
+ * metrics, version map. */
+void pl_record_simulation(struct pl_trace *t, const char *arm,
+                          const struct pl_simulation *simulation,
+                          const struct pl_cost *cost, int64_t max_updates);
+/* /arms/<arm>/seeds/<seed>/{rows,evals} and status. */
+void pl_record_run(struct pl_trace *t, const char *arm, uint64_t seed,
+                   const struct pl_run_result *result);
+/* /claims */
+void pl_record_verdicts(struct pl_trace *t, const struct pl_verdict *verdicts, int n);
+
+#endif

@@ -1,0 +1,1 @@
+# sources of train/, added to the lists of Makefile.am
