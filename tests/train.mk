@@ -1,1 +1,3 @@
-# tests of train/: check_PROGRAMS += tests/test_x; TESTS += tests/test_x
+# tests of train/
+include tests/net.mk
+include tests/loop.mk

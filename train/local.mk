@@ -1,1 +1,4 @@
-# sources of train/, added to the lists of Makefile.am
+noinst_LIBRARIES += %D%/libtrain.a
+%C%_libtrain_a_SOURCES =
+include train/net.mk
+include train/loop.mk

@@ -1,0 +1,1 @@
+# tests of optimizers, correctors and the training loop

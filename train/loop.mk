@@ -1,0 +1,1 @@
+# optimizers, correctors, training loop
