@@ -1,0 +1,119 @@
+/* Shared by the subcommands: errors, numbers in options, options that are keys. */
+#include "cli/cmd.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+int pl_cmd_fail(int code)
+{
+    fprintf(stderr, "pipelag: %s\n", pl_error_text());
+    return pl_exit_status(code);
+}
+
+int pl_cmd_real(const char *option, const char *text, double min, double max,
+                double *out)
+{
+    char *end;
+    double value = strtod(text, &end);
+    if (end == text || *end || !isfinite(value))
+        return pl_fail(PL_EUSAGE, "%s: '%s' is not a number", option, text);
+    if (value < min || value > max)
+        return pl_fail(PL_EUSAGE, "%s: %s is out of range, expected %.17g to %.17g",
+                       option, text, min, max);
+    *out = value;
+    return 0;
+}
+
+int pl_cmd_int(const char *option, const char *text, int64_t min, int64_t max,
+               int64_t *out)
+{
+    char *end;
+    errno = 0;
+    long long value = strtoll(text, &end, 10);
+    if (end == text || *end)
+        return pl_fail(PL_EUSAGE, "%s: '%s' is not an integer", option, text);
+    if (errno == ERANGE || value < min || value > max)
+        return pl_fail(PL_EUSAGE,
+                       "%s: %s is out of range, expected %" PRId64 " to %" PRId64,
+                       option, text, min, max);
+    *out = value;
+    return 0;
+}
+
+enum { OPT_SET = 256, OPT_SCHEDULE, OPT_UPDATES };
+
+static const struct argp_option options[] = {
+    {NULL, 0, NULL, 0, "Configuration (pipelag config --keys lists all keys):", 0},
+    {"schedule", OPT_SCHEDULE, "NAME", 0, "schedule.name, the pipeline schedule", 0},
+    {"stages", 'P', "P", 0, "schedule.stages, pipeline stages", 0},
+    {"microbatches", 'm', "M", 0, "schedule.microbatches, microbatches per update", 0},
+    {"updates", OPT_UPDATES, "N", 0, "schedule.updates, updates that sim runs", 0},
+    {"set", OPT_SET, "KEY=VALUE", 0, "any key; wins over FILE; may be repeated", 0},
+    {0},
+};
+
+/* Options that stand for one key. */
+static const struct {
+    int option;
+    const char *key, *origin;
+} shortcuts[] = {
+    {OPT_SCHEDULE, "schedule.name", "--schedule"},
+    {'P', "schedule.stages", "-P"},
+    {'m', "schedule.microbatches", "-m"},
+    {OPT_UPDATES, "schedule.updates", "--updates"},
+};
+
+static void append(struct pl_cmd_settings *settings, struct pl_cmd_setting setting)
+{
+    settings->settings = pl_grow(settings->settings, (size_t)settings->n + 1,
+                                 sizeof *settings->settings);
+    settings->settings[settings->n++] = setting;
+}
+
+static error_t parse(int option, char *arg, struct argp_state *state)
+{
+    struct pl_cmd_settings *settings = state->input;
+    if (option == OPT_SET) {
+        append(settings, (struct pl_cmd_setting){NULL, arg, "--set"});
+        return 0;
+    }
+    for (size_t i = 0; i < sizeof shortcuts / sizeof *shortcuts; i++)
+        if (shortcuts[i].option == option) {
+            append(settings,
+                   (struct pl_cmd_setting){shortcuts[i].key, arg, shortcuts[i].origin});
+            return 0;
+        }
+    return ARGP_ERR_UNKNOWN;
+}
+
+const struct argp pl_cmd_settings_argp = {.options = options, .parser = parse};
+
+int pl_cmd_settings_config(const struct pl_cmd_settings *settings, const char *file,
+                           struct pl_config **out)
+{
+    struct pl_config *config = pl_config_new();
+    int code = file ? pl_config_load(config, file) : 0;
+    for (int i = 0; code == 0 && i < settings->n; i++) {
+        const struct pl_cmd_setting *s = &settings->settings[i];
+        code = s->key ? pl_config_set_value(config, s->key, s->value, s->origin)
+                      : pl_config_set(config, s->value, s->origin);
+    }
+    if (code < 0) {
+        pl_config_free(config);
+        return code;
+    }
+    *out = config;
+    return 0;
+}
+
+void pl_cmd_settings_free(struct pl_cmd_settings *settings)
+{
+    free(settings->settings);
+    *settings = (struct pl_cmd_settings){0};
+}

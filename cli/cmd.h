@@ -1,0 +1,70 @@
+/* What the subcommands share: the table of commands, the one place that prints errors,
+ * and options that set configuration keys. One file cli/cmd_NAME.c a command. */
+#ifndef PL_CLI_CMD_H
+#define PL_CLI_CMD_H
+
+#include <argp.h>
+#include <stdint.h>
+
+#include "base/config.h"
+#include "base/err.h"
+
+struct pl_command {
+    const char *name, *summary;
+    /* argv[0] is "pipelag NAME", as argp wants it; returns the exit status. */
+    int (*run)(int argc, char **argv);
+};
+
+/* All commands in the order of `pipelag --help`, ending with name == NULL. */
+extern const struct pl_command pl_commands[];
+
+int pl_cmd_config(int argc, char **argv);
+int pl_cmd_figure(int argc, char **argv);
+int pl_cmd_run(int argc, char **argv);
+int pl_cmd_sim(int argc, char **argv);
+int pl_cmd_theory(int argc, char **argv);
+int pl_cmd_trace(int argc, char **argv);
+
+/* Print "pipelag: " and the message of the latest pl_fail on stderr; returns the exit
+ * status of code. */
+int pl_cmd_fail(int code);
+
+/* Tell the configuration which schedules, devices, ... there are (cli/families.c). */
+void pl_cmd_register_families(void);
+
+/* Value of an option: the whole of text, finite, in min..max. Errors: PL_EUSAGE naming
+ * the option and the range. */
+int pl_cmd_real(const char *option, const char *text, double min, double max,
+                double *out);
+int pl_cmd_int(const char *option, const char *text, int64_t min, int64_t max,
+               int64_t *out);
+
+/* Options that are configuration keys (--set KEY=VALUE, -P, -m, --schedule, --updates),
+ * as a child of the command's argp: its input is a zeroed struct pl_cmd_settings. The
+ * order on the command line does not matter against the file: settings are applied
+ * after it.
+ *
+ *   static const struct argp_child children[] = {{&pl_cmd_settings_argp, 0, NULL, 0},
+ * {0}}; case ARGP_KEY_INIT: state->child_inputs[0] = &args->settings; code =
+ * pl_cmd_settings_config(&args.settings, args.file, &config);
+ *   pl_cmd_settings_free(&args.settings);
+ */
+struct pl_cmd_setting {
+    const char *key; /* NULL: value is "key=value" */
+    const char *value, *origin;
+};
+
+struct pl_cmd_settings {
+    int n;
+    struct pl_cmd_setting *settings; /* strings borrowed from argv */
+};
+
+extern const struct argp pl_cmd_settings_argp;
+
+/* Defaults, then the file (NULL: none), then the settings in order. *out is the
+ * caller's (pl_config_free), untouched on error. */
+int pl_cmd_settings_config(const struct pl_cmd_settings *settings, const char *file,
+                           struct pl_config **out);
+void pl_cmd_settings_free(struct pl_cmd_settings *settings);
+
+#endif
