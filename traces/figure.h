@@ -1,5 +1,5 @@
-/* Figures, from traces only (and the terminal Gantt from arrays). A drawing backend is a
- * constant struct in pl_draw_types: svg, ascii; png and pdf by an external converter. */
+/* Figures, from traces only (and the terminal Gantt from arrays). SVG is written here;
+ * png and pdf by an external converter. */
 #ifndef PL_TRACES_FIGURE_H
 #define PL_TRACES_FIGURE_H
 
@@ -18,14 +18,16 @@ struct pl_gantt {
     const int64_t *start, *end; /* ps */
 };
 
-/* Text Gantt, one row per stage, `width` columns, F as digits of the microbatch, B as
- * letters a-z..., U as '|', idle '.'; a time axis and a legend below. */
+/* Text Gantt, one row per device, at most `width` columns (20 and up): F as the last
+ * digit of the microbatch, BW and B as letters a-z, W as A-Z, U as '|', idle '.'; a
+ * time axis and a legend below. A run too long for the width is folded, after four
+ * folds cut. */
 void pl_gantt_ascii(const struct pl_gantt *gantt, int width, FILE *out);
 
 /* Gantt of an arm / loss curves (validation loss against update and against simulated
- * time; seed mean and range) of all arms, to path (.svg; .png and .pdf through rsvg-convert
- * when present). Errors: PL_EINPUT (arm absent; nearest given), PL_EIO, PL_EUNSUP (no
- * converter, named). */
+ * time; seed mean and range) of all arms, to path (.svg; .png and .pdf through
+ * rsvg-convert when present). Errors: PL_EINPUT (arm absent; nearest given), PL_EIO,
+ * PL_EUNSUP (no converter, named). */
 int pl_figure_gantt(const struct pl_trace *t, const char *arm, const char *path);
 int pl_figure_curves(const struct pl_trace *t, const char *path);
 

@@ -9,11 +9,12 @@
 
 /* Root attributes: Conventions, schema version, creator, command line, config texts,
  * library versions. No time, host or path. */
-void pl_record_provenance(struct pl_trace *t, const char *command, const char *config_given,
-                          const char *config_resolved, const char *device);
-/* /arms/<arm>: attributes (schedule, P, m, makespan, bubbles ... ), timeline and messages
- * (ops that start before the end of update max_updates - 1; all when <= 0), costs, stage
- * metrics, version map. */
+void pl_record_provenance(struct pl_trace *t, const char *command,
+                          const char *config_given, const char *config_resolved,
+                          const char *device);
+/* /arms/<arm>: attributes (schedule, P, m, makespan, bubbles ... ), timeline and
+ * messages (ops that start before the end of update max_updates - 1; all when <= 0),
+ * costs, stage metrics, version map. */
 void pl_record_simulation(struct pl_trace *t, const char *arm,
                           const struct pl_simulation *simulation,
                           const struct pl_cost *cost, int64_t max_updates);

@@ -1,7 +1,8 @@
-/* A trace in memory: attributes and tables of one-dimensional columns, addressed by path.
- * The schema (traces/schema.c) declares every table pattern and column with units and long
- * name; adding a column it does not know is a bug. Files are HDF5, "pipelag-trace 1",
- * defined by `man pipelag-trace`. Owned: pl_trace_free; columns are copied in. */
+/* A trace in memory: attributes and tables of one-dimensional columns, addressed by
+ * path. The schema (traces/schema.c) declares every table pattern and column with units
+ * and long name; adding a column it does not know is a bug. Files are HDF5,
+ * "pipelag-trace 1", defined by `man pipelag-trace`. Owned: pl_trace_free; columns are
+ * copied in. */
 #ifndef PL_TRACES_TRACE_H
 #define PL_TRACES_TRACE_H
 
@@ -39,27 +40,28 @@ const char *const *pl_trace_get_text(const struct pl_trace *t, const char *path,
                                      const char *name, int64_t *n);
 const char *pl_trace_get_attr_text(const struct pl_trace *t, const char *path,
                                    const char *name);
-bool pl_trace_get_attr_real(const struct pl_trace *t, const char *path, const char *name,
-                            double *value);
+bool pl_trace_get_attr_real(const struct pl_trace *t, const char *path,
+                            const char *name, double *value);
 bool pl_trace_get_attr_int(const struct pl_trace *t, const char *path, const char *name,
                            int64_t *value);
 /* Paths of the tables (groups that hold columns) matching a schema pattern such as
- * "/arms/<arm>/timeline", in order of insertion; returns the number; paths borrowed, array
- * freed by the caller. */
+ * "/arms/<arm>/timeline", in order of insertion; returns the number; paths borrowed,
+ * array freed by the caller. */
 int pl_trace_tables(const struct pl_trace *t, const char *pattern, const char ***paths);
 /* Names of the arms, in file order; array freed by the caller. */
 int pl_trace_arms(const struct pl_trace *t, const char ***names);
 
-/* Write whole to a temporary name, sync, rename: the target is whole or untouched. Equal
- * traces give equal bytes. Errors: PL_EIO with path and cause. */
+/* Write whole to a temporary name, sync, rename: the target is whole or untouched.
+ * Equal traces give equal bytes. Errors: PL_EIO with path and cause. */
 int pl_trace_write(const struct pl_trace *t, const char *path);
 /* Read and verify against the schema. Errors: PL_EINPUT (missing, not HDF5, not a
  * pipelag trace, truncated, checksum, column of wrong type or length; object named). */
 int pl_trace_read(const char *path, struct pl_trace **out);
 
-/* First difference of two traces as text ("/arms/x/rows/loss[17]: 1.5 vs 1.6"), tolerance
- * relative on reals; NULL when equal. Caller frees. */
-char *pl_trace_diff(const struct pl_trace *a, const struct pl_trace *b, double tolerance);
+/* First difference of two traces as text ("/arms/x/rows/loss[17]: 1.5 vs 1.6"),
+ * tolerance relative on reals; NULL when equal. Caller frees. */
+char *pl_trace_diff(const struct pl_trace *a, const struct pl_trace *b,
+                    double tolerance);
 
 /* h5dump-like overview / CSV of one table (units in the header row). */
 void pl_trace_info(const struct pl_trace *t, FILE *out);
