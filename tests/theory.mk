@@ -1,1 +1,6 @@
-# tests of theory/: check_PROGRAMS += tests/test_x; TESTS += tests/test_x
+check_PROGRAMS += tests/test_theory_stability
+TESTS += tests/test_theory_stability
+tests_test_theory_stability_SOURCES = tests/test_theory_stability.c
+tests_test_theory_stability_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+tests_test_theory_stability_LDADD = theory/libtheory.a base/libbase.a $(CHECK_LIBS) \
+  $(PL_SYSLIBS)
