@@ -1,1 +1,5 @@
-# tests of cli/: check_PROGRAMS += tests/test_x; TESTS += tests/test_x
+# tests of cli/, of the manual and of the source tree as a whole
+cli_tests = %D%/layers.sh
+golden_tests =
+TESTS += $(cli_tests) $(golden_tests)
+EXTRA_DIST += $(cli_tests) $(golden_tests) %D%/tap.sh %D%/run-golden.sh

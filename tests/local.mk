@@ -1,12 +1,16 @@
-# Tests speak TAP. Programs use `check`; .sh are transcripts; each folder's tests are listed
-# in tests/<folder>.mk.
-TEST_EXTENSIONS = .sh
+# Tests speak TAP. Programs use `check`; .sh are shell scripts over tests/tap.sh; .test are
+# commands with their expected output; each folder's tests are listed in tests/<folder>.mk.
+TEST_EXTENSIONS = .sh .test
 LOG_DRIVER = env AM_TAP_AWK='$(AWK)' $(SHELL) $(top_srcdir)/build-aux/tap-driver.sh
 SH_LOG_DRIVER = $(LOG_DRIVER)
 SH_LOG_COMPILER = $(SHELL)
+TEST_LOG_DRIVER = $(LOG_DRIVER)
+TEST_LOG_COMPILER = $(SHELL) $(top_srcdir)/tests/run-golden.sh
 AM_TESTS_ENVIRONMENT = CK_TAP_LOG_FILE_NAME=-; CK_VERBOSITY=silent; OPENBLAS_NUM_THREADS=1; \
+  CK_DEFAULT_TIMEOUT=120; \
   PIPELAG=$(abs_top_builddir)/cli/pipelag; top_srcdir=$(abs_top_srcdir); LC_ALL=C; \
-  export CK_TAP_LOG_FILE_NAME CK_VERBOSITY OPENBLAS_NUM_THREADS PIPELAG top_srcdir LC_ALL;
+  export CK_TAP_LOG_FILE_NAME CK_VERBOSITY OPENBLAS_NUM_THREADS \
+    CK_DEFAULT_TIMEOUT PIPELAG top_srcdir LC_ALL;
 include tests/base.mk
 include tests/sim.mk
 include tests/gpu.mk
