@@ -22,6 +22,10 @@ int pl_units_rate(const char *text, double *bytes_per_s);
 char *pl_units_format_time(double seconds, char *buf, size_t n);
 char *pl_units_format_bytes(double bytes, char *buf, size_t n);
 
+/* Exact text of ticks >= 0 ("18.522 ms"), which pl_units_time reads back to the same ticks;
+ * into buf; returns buf. n >= 32. */
+char *pl_units_exact_time(pl_tick ticks, char *buf, size_t n);
+
 static inline double pl_seconds(pl_tick ticks)
 {
     return (double)ticks * 1e-12;
