@@ -42,6 +42,7 @@ struct pl_problem_type {
     int (*loss)(struct pl_problem *p, const struct pl_batch *batch,
                 const float *const *weights, double *loss);
     void (*free)(struct pl_problem *p); /* state only */
+    size_t (*bytes)(const struct pl_problem *p); /* of workspace, host and device */
 };
 
 /* Llama-style decoder on P stages; max_B, T bound the batches it will see (workspaces are

@@ -1,0 +1,37 @@
+/* x[r] = E[token r], E (vocab, hidden). */
+#include "train/net.h"
+
+enum { OUT };
+enum { TABLE };
+
+static void declare(struct pl_net *net, struct pl_layer *l)
+{
+    const struct pl_model *m = &net->model;
+    l->param[TABLE] =
+        pl_net_param(net, l, PL_PARAM_EMBED, m->vocab, m->hidden,
+                     pl_net_init_sd(m, false), "model.embed_tokens.weight");
+    l->buffer_floats[OUT] = (size_t)net->max_rows * (size_t)m->hidden;
+}
+
+static int forward(const struct pl_net *net, const struct pl_layer *l,
+                   struct pl_pass *pass)
+{
+    return net->dev->embed(pass->rows, net->model.hidden, pass->batch->tokens,
+                           pl_net_weight(net, pass, l->param[TABLE]), l->buffer[OUT]);
+}
+
+static int backward(const struct pl_net *net, const struct pl_layer *l,
+                    struct pl_pass *pass)
+{
+    return net->dev->embed_back(pass->rows, net->model.hidden, pass->batch->tokens,
+                                net->dx, pl_net_grad(net, pass, l->param[TABLE]));
+}
+
+const struct pl_layer_type pl_layer_embed = {
+    .name = "embed",
+    .summary = "token embedding",
+    .source = "Vaswani et al., arXiv 1706.03762",
+    .declare = declare,
+    .forward = forward,
+    .backward = backward,
+};

@@ -1,0 +1,233 @@
+/* f(x) = 1/2 sum_i h_i z_i^2, z = Q^T x, gradient Q (h z) + noise. Q is the orthogonal
+ * factor of a seeded gaussian matrix (Haar measure: Mezzadri, arXiv math-ph/0609050),
+ * or the identity. The gradient reads the forward weights only: a linear layer's input
+ * gradient is constant, so forward-old, backward-new equals forward-old here. Computed
+ * in double on the host whatever the device: n is small. */
+#include "train/problem.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/err.h"
+#include "base/mem.h"
+#include "base/rng.h"
+
+struct quadratic {
+    int n;
+    double noise;
+    double *h;         /* [n] curvatures */
+    double *basis;     /* (n,n), column i = eigenvector i; NULL: identity */
+    double *x, *z, *g; /* [n] */
+    float *block;      /* [n] a stage's block on its way to or from the device */
+};
+
+/* Orthonormalise the columns of a seeded gaussian matrix: Gram-Schmidt, each projection
+ * done twice so that rounding does not accumulate (Giraud et al., 2005). */
+static double *random_basis(uint64_t seed, int n)
+{
+    double *q = PL_NEW((size_t)n * (size_t)n, double);
+    for (int i = 0; i < n; i++) { /* row i of q is vector i until the transpose below */
+        double *v = q + (size_t)i * (size_t)n;
+        for (int k = 0; k < n; k++)
+            v[k] = pl_rng_normal(seed, PL_RNG_INIT, (uint64_t)i, (uint32_t)k);
+        for (int j = 0; j < 2 * i; j++) {
+            const double *w = q + (size_t)(j % i) * (size_t)n;
+            double dot = 0;
+            for (int k = 0; k < n; k++) dot += v[k] * w[k];
+            for (int k = 0; k < n; k++) v[k] -= dot * w[k];
+        }
+        double norm = 0;
+        for (int k = 0; k < n; k++) norm += v[k] * v[k];
+        for (int k = 0; k < n; k++) v[k] /= sqrt(norm);
+    }
+    for (int i = 0; i < n; i++)
+        for (int j = 0; j < i; j++) {
+            double *a = &q[(size_t)i * (size_t)n + (size_t)j];
+            double *b = &q[(size_t)j * (size_t)n + (size_t)i], t = *a;
+            *a = *b;
+            *b = t;
+        }
+    return q;
+}
+
+/* y = Q x, or Q^T x. */
+static void rotate(const struct quadratic *q, bool transpose, const double *x,
+                   double *y)
+{
+    size_t n = (size_t)q->n;
+    for (size_t i = 0; i < n; i++) {
+        if (!q->basis) {
+            y[i] = x[i];
+            continue;
+        }
+        double sum = 0;
+        for (size_t k = 0; k < n; k++)
+            sum += (transpose ? q->basis[k * n + i] : q->basis[i * n + k]) * x[k];
+        y[i] = sum;
+    }
+}
+
+/* Fill x and z from the weights; the loss. */
+static int evaluate(struct pl_problem *p, const float *const *weights, double *loss)
+{
+    struct quadratic *q = p->state;
+    double *x = q->x;
+    for (int s = 0; s < p->n_stages; s++) {
+        size_t n = p->stage_floats[s];
+        int rc = p->device->download(q->block, weights[s], n * sizeof(float));
+        if (rc) return rc;
+        for (size_t i = 0; i < n; i++) *x++ = q->block[i];
+    }
+    rotate(q, true, q->x, q->z);
+    *loss = 0;
+    for (int i = 0; i < q->n; i++) *loss += 0.5 * q->h[i] * q->z[i] * q->z[i];
+    return 0;
+}
+
+static int quadratic_loss(struct pl_problem *p, const struct pl_batch *batch,
+                          const float *const *weights, double *loss)
+{
+    (void)batch; /* the noise is the gradient's only */
+    return evaluate(p, weights, loss);
+}
+
+static int add_gradient(struct pl_problem *p, double scale, float *const *grads)
+{
+    struct quadratic *q = p->state;
+    const double *g = q->g;
+    for (int s = 0; s < p->n_stages; s++) {
+        size_t n = p->stage_floats[s], bytes = n * sizeof(float);
+        int rc = p->device->download(q->block, grads[s], bytes);
+        if (rc) return rc;
+        for (size_t i = 0; i < n; i++)
+            q->block[i] = (float)(q->block[i] + scale * *g++);
+        if ((rc = p->device->upload(grads[s], q->block, bytes))) return rc;
+    }
+    return 0;
+}
+
+static int quadratic_gradient(struct pl_problem *p, const struct pl_batch *batch,
+                              const float *const *wf, const float *const *wb,
+                              double scale, float *const *grads, double *loss)
+{
+    (void)wb;
+    struct quadratic *q = p->state;
+    double f;
+    int rc = evaluate(p, wf, &f);
+    if (rc) return rc;
+    for (int i = 0; i < q->n; i++) q->z[i] *= q->h[i];
+    rotate(q, false, q->z, q->g);
+    if (q->noise > 0)
+        for (int i = 0; i < q->n; i++)
+            q->g[i] += q->noise * pl_rng_normal(batch->seed, PL_RNG_NOISE,
+                                                (uint64_t)batch->index, (uint32_t)i);
+    if ((rc = add_gradient(p, scale, grads))) return rc;
+    *loss = f;
+    return 0;
+}
+
+/* Every eigencoordinate 1, whatever the seed: closed forms start there. */
+static int quadratic_init(struct pl_problem *p, uint64_t seed, float *const *weights)
+{
+    (void)seed;
+    struct quadratic *q = p->state;
+    for (int i = 0; i < q->n; i++) q->z[i] = 1;
+    rotate(q, false, q->z, q->x);
+    const double *x = q->x;
+    for (int s = 0; s < p->n_stages; s++) {
+        size_t n = p->stage_floats[s];
+        for (size_t i = 0; i < n; i++) q->block[i] = (float)*x++;
+        int rc = p->device->upload(weights[s], q->block, n * sizeof(float));
+        if (rc) return rc;
+    }
+    return 0;
+}
+
+static void quadratic_free(struct pl_problem *p)
+{
+    struct quadratic *q = p->state;
+    free(q->h);
+    free(q->basis);
+    free(q->x);
+    free(q->z);
+    free(q->g);
+    free(q->block);
+    free(q);
+}
+
+static size_t quadratic_bytes(const struct pl_problem *p)
+{
+    const struct quadratic *q = p->state;
+    size_t n = (size_t)q->n;
+    return n * (4 * sizeof(double) + sizeof(float)) +
+           (q->basis ? n * n * sizeof(double) : 0);
+}
+
+static const struct pl_problem_type quadratic = {
+    .name = "quadratic",
+    .summary = "quadratic with given curvatures, optional rotation and gradient noise",
+    .source = "reference for the stability theory",
+    .init = quadratic_init,
+    .gradient = quadratic_gradient,
+    .loss = quadratic_loss,
+    .free = quadratic_free,
+    .bytes = quadratic_bytes,
+};
+
+static int check(const double *h, int n, int P, double noise)
+{
+    if (n < 1)
+        return pl_fail(PL_ECONFIG, "quadratic of %d coordinates, expected at least 1",
+                       n);
+    if (P < 1 || P > n)
+        return pl_fail(PL_ECONFIG, "%d stages for %d coordinates, expected 1 to %d", P,
+                       n, n);
+    if (!(noise >= 0) || isinf(noise))
+        return pl_fail(PL_ECONFIG, "gradient noise %g, expected a finite sd >= 0",
+                       noise);
+    for (int i = 0; i < n; i++)
+        if (!isfinite(h[i]))
+            return pl_fail(PL_ECONFIG, "curvature %d is %g, expected a finite number",
+                           i, h[i]);
+    return 0;
+}
+
+int pl_problem_quadratic(const struct pl_device *device, const double *h, int n, int P,
+                         uint64_t rotate_seed, double noise, struct pl_problem **out)
+{
+    *out = NULL;
+    int rc = check(h, n, P, noise);
+    if (rc) return rc;
+    struct quadratic *q = PL_NEW(1, struct quadratic);
+    *q = (struct quadratic){.n = n,
+                            .noise = noise,
+                            .h = PL_NEW(n, double),
+                            .basis = rotate_seed ? random_basis(rotate_seed, n) : NULL,
+                            .x = PL_NEW(n, double),
+                            .z = PL_NEW(n, double),
+                            .g = PL_NEW(n, double),
+                            .block = PL_NEW(n, float)};
+    for (int i = 0; i < n; i++) q->h[i] = h[i];
+    struct pl_problem *p = PL_NEW(1, struct pl_problem);
+    *p = (struct pl_problem){.type = &quadratic,
+                             .device = device,
+                             .n_stages = P,
+                             .n_params = P,
+                             .params = PL_NEW(P, struct pl_param),
+                             .first_param = PL_NEW(P + 1, int),
+                             .stage_floats = PL_NEW(P, size_t),
+                             .state = q};
+    for (int s = 0; s < P; s++) {
+        int cols = n / P + (s < n % P);
+        struct pl_param *x = &p->params[s];
+        *x = (struct pl_param){
+            .stage = s, .rows = 1, .cols = cols, .kind = PL_PARAM_VECTOR};
+        snprintf(x->name, sizeof x->name, "x.%d", s);
+        p->stage_floats[s] = (size_t)cols;
+        p->first_param[s + 1] = s + 1;
+    }
+    *out = p;
+    return 0;
+}
