@@ -1,3 +1,5 @@
-# Becomes the program as soon as base/config.c is there.
-noinst_LIBRARIES += %D%/libcli.a
-%C%_libcli_a_SOURCES = %D%/main.c %D%/cmd.c %D%/cmd.h %D%/families.c
+bin_PROGRAMS += %D%/pipelag
+%C%_pipelag_SOURCES = %D%/main.c %D%/cmd.h %D%/cmd.c %D%/families.c
+%C%_pipelag_SOURCES += %D%/cmd_config.c
+%C%_pipelag_LDADD = traces/libtraces.a theory/libtheory.a train/libtrain.a gpu/libgpu.a \
+  base/libbase.a $(PL_SYSLIBS)

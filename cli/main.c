@@ -13,10 +13,10 @@
 #include "cli/cmd.h"
 
 const struct pl_command pl_commands[] = {
+    {"config", "print the configuration, its keys or the arms of an experiment",
+     pl_cmd_config},
     {NULL, NULL, NULL},
 };
-
-const char *argp_program_bug_address = "<" PACKAGE_BUGREPORT ">";
 
 /* "pipelag sim (pipelag) 0.1.0": help2man takes the page's title from it. */
 static void print_version(FILE *out, struct argp_state *state)
@@ -111,7 +111,7 @@ int main(int argc, char **argv)
         .doc =
             "Simulate asynchronous pipeline schedules and train under the delay they "
             "imply: how much faster is a step, how stale are the gradients, what does "
-            "it cost in loss, when is the target loss reached.\v",
+            "it cost in loss, when is the target loss reached.",
         .help_filter = help_filter,
     };
     static char program[] = "pipelag";

@@ -5,8 +5,8 @@
 
 #include <string.h>
 
-static const struct pl_device *const devices[] = {&pl_device_ref};
-const char *const pl_device_names[] = {"ref", NULL};
+static const struct pl_device *const devices[] = {&pl_device_ref, &pl_device_host};
+const char *const pl_device_names[] = {"ref", "host", NULL};
 
 int pl_device_get(const char *name, const struct pl_device **device)
 {

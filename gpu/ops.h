@@ -1,45 +1,52 @@
-/* Prototypes of one device's operations, as gpu/device.h defines them: a device's files
- * share them by naming a prefix once, as PL_DEVICE_OPS(pl_ref_) does. */
+/* The operations of gpu/device.h as one list (name, parameters, arguments), so that a
+ * device's files declare, forward and tabulate them without repeating it. */
 #ifndef PL_GPU_OPS_H
 #define PL_GPU_OPS_H
 
 #include "gpu/device.h"
 
-#define PL_DEVICE_OPS(p)                                                              \
-    int p##gemm(bool ta, bool tb, int M, int N, int K, float alpha, const float *A,   \
-                int lda, const float *B, int ldb, float beta, float *C, int ldc);     \
-    int p##axpby(size_t n, float a, const float *x, float b, float *y);               \
-    int p##dot(size_t n, const float *x, const float *y, double *out);                \
-    int p##sign(size_t n, const float *x, float *y);                                  \
-    int p##embed(int rows, int d, const int32_t *tokens, const float *table,          \
-                 float *out);                                                         \
-    int p##embed_back(int rows, int d, const int32_t *tokens, const float *dout,      \
-                      float *dtable);                                                 \
-    int p##rmsnorm(int rows, int d, float eps, const float *x, const float *gain,     \
-                   float *y, float *rstd);                                            \
-    int p##rmsnorm_back(int rows, int d, const float *x, const float *gain,           \
-                        const float *rstd, const float *dy, float *dx, float *dgain); \
-    int p##rope(int rows, int T, int n_heads, int head_dim, int ld, double theta,     \
-                int direction, float *x);                                             \
-    int p##attention(const struct pl_attention_shape *shape, const float *qkv,        \
-                     float *out, float *lse);                                         \
-    int p##attention_back(const struct pl_attention_shape *shape, const float *qkv,   \
-                          const float *out, const float *lse, const float *dout,      \
-                          float *dqkv);                                               \
-    int p##swiglu(int rows, int f, const float *gate_up, float *h);                   \
-    int p##swiglu_back(int rows, int f, const float *gate_up, const float *dh,        \
-                       float *dgate_up);                                              \
-    int p##xent(int rows, int vocab, float *logits, const int32_t *targets,           \
-                float scale, double *loss);                                           \
-    int p##adamw(size_t n, const struct pl_adamw_args *args, const float *g,          \
-                 const float *w, float *m, float *v, float *u)
+/* clang-format off */
+#define PL_OPS(X, p)                                                                   \
+    X(p, gemm, (bool ta, bool tb, int M, int N, int K, float alpha, const float *A,    \
+                int lda, const float *B, int ldb, float beta, float *C, int ldc),      \
+      (ta, tb, M, N, K, alpha, A, lda, B, ldb, beta, C, ldc))                          \
+    X(p, axpby, (size_t n, float a, const float *x, float b, float *y),                \
+      (n, a, x, b, y))                                                                 \
+    X(p, dot, (size_t n, const float *x, const float *y, double *out), (n, x, y, out)) \
+    X(p, sign, (size_t n, const float *x, float *y), (n, x, y))                        \
+    X(p, embed, (int rows, int d, const int32_t *tokens, const float *table,           \
+                 float *out), (rows, d, tokens, table, out))                           \
+    X(p, embed_back, (int rows, int d, const int32_t *tokens, const float *dout,       \
+                      float *dtable), (rows, d, tokens, dout, dtable))                 \
+    X(p, rmsnorm, (int rows, int d, float eps, const float *x, const float *gain,      \
+                   float *y, float *rstd), (rows, d, eps, x, gain, y, rstd))           \
+    X(p, rmsnorm_back, (int rows, int d, const float *x, const float *gain,            \
+                        const float *rstd, const float *dy, float *dx, float *dgain),  \
+      (rows, d, x, gain, rstd, dy, dx, dgain))                                         \
+    X(p, rope, (int rows, int T, int n_heads, int head_dim, int ld, double theta,      \
+                int direction, float *x),                                              \
+      (rows, T, n_heads, head_dim, ld, theta, direction, x))                           \
+    X(p, attention, (const struct pl_attention_shape *shape, const float *qkv,         \
+                     float *out, float *lse), (shape, qkv, out, lse))                  \
+    X(p, attention_back, (const struct pl_attention_shape *shape, const float *qkv,    \
+                          const float *out, const float *lse, const float *dout,       \
+                          float *dqkv), (shape, qkv, out, lse, dout, dqkv))            \
+    X(p, swiglu, (int rows, int f, const float *gate_up, float *h),                    \
+      (rows, f, gate_up, h))                                                           \
+    X(p, swiglu_back, (int rows, int f, const float *gate_up, const float *dh,         \
+                       float *dgate_up), (rows, f, gate_up, dh, dgate_up))             \
+    X(p, xent, (int rows, int vocab, float *logits, const int32_t *targets,            \
+                float scale, double *loss), (rows, vocab, logits, targets, scale, loss)) \
+    X(p, adamw, (size_t n, const struct pl_adamw_args *args, const float *g,           \
+                 const float *w, float *m, float *v, float *u),                        \
+      (n, args, g, w, m, v, u))
+/* clang-format on */
 
+#define PL_OP_DECLARE(p, name, params, args) int p##name params;
+#define PL_OP_MEMBER(p, name, params, args) .name = p##name,
+
+#define PL_DEVICE_OPS(p) PL_OPS(PL_OP_DECLARE, p)
 /* The operation members of struct pl_device, for its initializer. */
-#define PL_DEVICE_OP_TABLE(p)                                                    \
-    .gemm = p##gemm, .axpby = p##axpby, .dot = p##dot, .sign = p##sign,          \
-    .embed = p##embed, .embed_back = p##embed_back, .rmsnorm = p##rmsnorm,       \
-    .rmsnorm_back = p##rmsnorm_back, .rope = p##rope, .attention = p##attention, \
-    .attention_back = p##attention_back, .swiglu = p##swiglu,                    \
-    .swiglu_back = p##swiglu_back, .xent = p##xent, .adamw = p##adamw
+#define PL_DEVICE_OP_TABLE(p) PL_OPS(PL_OP_MEMBER, p)
 
 #endif

@@ -88,5 +88,4 @@ const struct pl_device pl_device_ref = {
     .download = pl_hostmem_copy,
     .copy = pl_hostmem_copy,
     .zero = pl_hostmem_zero,
-    PL_DEVICE_OP_TABLE(pl_ref_),
-};
+    PL_DEVICE_OP_TABLE(pl_ref_)};

@@ -4,6 +4,6 @@
 
 #include "gpu/ops.h"
 
-PL_DEVICE_OPS(pl_ref_);
+PL_DEVICE_OPS(pl_ref_)
 
 #endif

@@ -1,1 +1,27 @@
-# sources of man/, added to the lists of Makefile.am
+# One page a command, from its --help and an include file with NAME and EXAMPLES. Pages are
+# made in a git checkout and shipped in the tarball, so only the order of building depends on
+# the program: a page is not out of date because the program was linked again.
+man_pages = %D%/pipelag.1 %D%/pipelag-config.1
+man_includes = %D%/pipelag.h2m %D%/pipelag-config.h2m
+
+dist_man_MANS += $(man_pages)
+EXTRA_DIST += $(man_includes)
+MAINTAINERCLEANFILES += $(man_pages)
+SUFFIXES += .h2m .1
+
+PL_HELP2MAN = $(HELP2MAN) -N -s 1 -m 'User Commands' -S 'pipelag $(VERSION)'
+
+$(man_pages): | cli/pipelag$(EXEEXT)
+%D%/pipelag.1: cli/main.c
+%D%/pipelag-config.1: cli/cmd_config.c cli/cmd.c base/keys.c
+
+# man/pipelag-trace.1 comes from `pipelag trace --help` and, when there is such a file, has
+# the sections of man/pipelag-trace-format.h2m too.
+.h2m.1:
+	$(AM_V_GEN)$(MKDIR_P) $(@D) && \
+	  command=`echo '$(@F)' | sed -n 's/^pipelag-\(.*\)\.1$$/ \1/p'` && \
+	  more=`echo '$<' | sed 's/\.h2m$$/-format.h2m/'` && \
+	  case $$command in *config) more=$@.tmp; { echo '[KEYS]'; echo .nf; \
+	    cli/pipelag$(EXEEXT) config --keys | sed 's/\\/\\e/g; s/-/\\-/g'; echo .fi; } > $$more;; \
+	  esac && \
+	  $(PL_HELP2MAN) -i $< -I $$more -o $@ "cli/pipelag$(EXEEXT)$$command" && rm -f $@.tmp

@@ -4,3 +4,10 @@ tests_test_theory_stability_SOURCES = tests/test_theory_stability.c
 tests_test_theory_stability_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 tests_test_theory_stability_LDADD = theory/libtheory.a base/libbase.a $(CHECK_LIBS) \
   $(PL_SYSLIBS)
+
+check_PROGRAMS += tests/test_theory_claim
+TESTS += tests/test_theory_claim
+tests_test_theory_claim_SOURCES = tests/test_theory_claim.c
+tests_test_theory_claim_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+tests_test_theory_claim_LDADD = theory/libtheory.a base/libbase.a $(CHECK_LIBS) \
+  $(PL_SYSLIBS)

@@ -1,1 +1,8 @@
-# tests of traces/: check_PROGRAMS += tests/test_x; TESTS += tests/test_x
+# tests of traces/
+TRACES_TEST_LIBS = traces/libtraces.a base/libbase.a $(CHECK_LIBS) $(PL_SYSLIBS)
+
+check_PROGRAMS += tests/test_trace
+TESTS += tests/test_trace
+tests_test_trace_SOURCES = tests/test_trace.c tests/trace_sample.h
+tests_test_trace_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+tests_test_trace_LDADD = $(TRACES_TEST_LIBS)

@@ -1,0 +1,113 @@
+/* The device `host`: vector loops and an own GEMM on AVX2 and AVX-512, OpenBLAS
+ * elsewhere, one thread. OpenBLAS 0.3.21 knows no CPU younger than itself and falls
+ * back to its SSE3 kernels there (30 of 230 GFLOP/s on an Emerald Rapids core), and its
+ * packing costs as much as the product at K = 64; hence the own kernel. */
+#include "gpu/host.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "gpu/hostmem.h"
+
+#include <cblas.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <threads.h>
+
+enum { ALIGN = 16 }; /* floats */
+
+struct scratch {
+    size_t floats;
+    float *block;
+};
+
+static once_flag once = ONCE_FLAG_INIT;
+static tss_t key;
+
+static void scratch_free(void *object)
+{
+    struct scratch *s = object;
+    free(s->block);
+    free(s);
+}
+
+static void make_key(void)
+{
+    if (tss_create(&key, scratch_free) != thrd_success) abort();
+}
+
+float *pl_host_scratch(size_t floats)
+{
+    call_once(&once, make_key);
+    struct scratch *s = tss_get(key);
+    if (!s) {
+        s = PL_NEW(1, struct scratch);
+        if (tss_set(key, s) != thrd_success) abort();
+    }
+    if (s->floats < floats) {
+        free(s->block);
+        s->block = PL_NEW(floats + ALIGN, float);
+        s->floats = floats;
+    }
+    uintptr_t bytes = ALIGN * sizeof(float);
+    return (float *)(((uintptr_t)s->block + bytes - 1) / bytes * bytes);
+}
+
+static int host_open(void)
+{
+    openblas_set_num_threads(1);
+    return 0;
+}
+
+static void host_close(void)
+{
+}
+
+static void host_describe(char *text, size_t n)
+{
+    snprintf(text, n, "host: one thread, %s; %s, core %s", pl_host_sets()[0]->summary,
+             openblas_get_config(), openblas_get_corename());
+}
+
+#define SET(p, title)                                                                  \
+    {                                                                                  \
+        .name = "host", .summary = title, .host_memory = true, .open = host_open,      \
+        .close = host_close, .describe = host_describe, .alloc = pl_hostmem_alloc,     \
+        .release = pl_hostmem_release, .upload = pl_hostmem_copy,                      \
+        .download = pl_hostmem_copy, .copy = pl_hostmem_copy, .zero = pl_hostmem_zero, \
+        PL_DEVICE_OP_TABLE(p)                                                          \
+    }
+
+static const struct pl_device base_set =
+    SET(pl_base_, "portable vector loops, OpenBLAS");
+
+#ifdef __x86_64__
+static const struct pl_device avx2_set = SET(pl_avx2_, "AVX2 kernels");
+static const struct pl_device avx512_set = SET(pl_avx512_, "AVX-512 kernels");
+
+const struct pl_device *const *pl_host_sets(void)
+{
+    static const struct pl_device *const sets[] = {&avx512_set, &avx2_set, &base_set,
+                                                   NULL};
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+        __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
+        __builtin_cpu_supports("avx512vl"))
+        return sets;
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? sets + 1
+                                                                           : sets + 2;
+}
+#else
+const struct pl_device *const *pl_host_sets(void)
+{
+    static const struct pl_device *const sets[] = {&base_set, NULL};
+    return sets;
+}
+#endif
+
+#define FORWARD(p, name, params, args)       \
+    static int p##name params                \
+    {                                        \
+        return pl_host_sets()[0]->name args; \
+    }
+PL_OPS(FORWARD, host_)
+
+const struct pl_device pl_device_host =
+    SET(host_, "OpenBLAS and vector loops, one thread");

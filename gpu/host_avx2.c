@@ -1,0 +1,12 @@
+/* host, its operations for x86-64-v3 (AVX2, FMA); see host.h. */
+#include "gpu/host.h"
+
+#ifdef __x86_64__
+#pragma GCC target("arch=x86-64-v3")
+#pragma GCC optimize("fp-contract=fast")
+#define HOST(name) pl_avx2_##name
+enum { LANES = 8, TILE_ROWS = 6 };
+#include "gpu/host_gemm.h"
+#include "gpu/host_layers.h"
+#include "gpu/host_attention.h"
+#endif

@@ -1,0 +1,251 @@
+/* host: everything but GEMM and attention; formulas as in ref_layers.c. Loops marked
+ * simd are the vector ones: float sums in one lane each, a fixed order on a given CPU.
+ * Included once for each instruction set, with HOST defined. */
+#ifndef PL_GPU_HOST_LAYERS_H
+#define PL_GPU_HOST_LAYERS_H
+
+#include <math.h>
+#include <string.h>
+
+static inline float float_of(int32_t bits)
+{
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+static inline int32_t bits_of(float x)
+{
+    int32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
+/* e^x = 2^n e^r, n = round(x / ln 2), |r| <= ln 2 / 2: Taylor to r^7 (rest 6e-9), so
+ * the error is that of rounding. x is clamped to the normal range [-87, 88]; NaN stays.
+ */
+static inline float exp_f(float x)
+{
+    const float magic = 12582912; /* 1.5 * 2^23: adding it rounds to an integer */
+    x = x < -87.0f ? -87.0f : x;
+    x = x > 88.0f ? 88.0f : x;
+    float shifted = x * 1.44269504f + magic, n = shifted - magic;
+    float r = x - n * 0.693145752f; /* ln 2 in two parts, the first 9 bits short */
+    r = r - n * 1.42860677e-6f;
+    float p = 1.0f / 5040;
+    p = p * r + 1.0f / 720;
+    p = p * r + 1.0f / 120;
+    p = p * r + 1.0f / 24;
+    p = p * r + 1.0f / 6;
+    p = p * r + 0.5f;
+    p = p * r + 1;
+    p = p * r + 1;
+    return float_of(bits_of(p) + (int32_t)((uint32_t)bits_of(shifted) << 23));
+}
+
+int HOST(axpby)(size_t n, float a, const float *x, float b, float *y)
+{
+    if (b == 0) {
+#pragma omp simd
+        for (size_t i = 0; i < n; i++) y[i] = a * x[i];
+    } else {
+#pragma omp simd
+        for (size_t i = 0; i < n; i++) y[i] = a * x[i] + b * y[i];
+    }
+    return 0;
+}
+
+int HOST(dot)(size_t n, const float *x, const float *y, double *out)
+{
+    double sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (size_t i = 0; i < n; i++) sum += (double)x[i] * y[i];
+    *out = sum;
+    return 0;
+}
+
+int HOST(sign)(size_t n, const float *x, float *y)
+{
+#pragma omp simd
+    for (size_t i = 0; i < n; i++) y[i] = (float)((x[i] > 0) - (x[i] < 0));
+    return 0;
+}
+
+int HOST(adamw)(size_t n, const struct pl_adamw_args *args, const float *g,
+                const float *w, float *m, float *v, float *u)
+{
+    float step = (float)(args->eta / args->bc1), root = (float)(1 / sqrt(args->bc2));
+    float decay = (float)(args->eta * args->decay), eps = (float)args->eps;
+    float b1 = (float)args->beta1, b2 = (float)args->beta2;
+    float c1 = (float)(1 - args->beta1), c2 = (float)(1 - args->beta2);
+#pragma omp simd
+    for (size_t i = 0; i < n; i++) {
+        float mi = b1 * m[i] + c1 * g[i], vi = b2 * v[i] + c2 * g[i] * g[i];
+        m[i] = mi;
+        v[i] = vi;
+        u[i] = step * mi / (__builtin_sqrtf(vi) * root + eps) + decay * w[i];
+    }
+    return 0;
+}
+
+int HOST(embed)(int rows, int d, const int32_t *tokens, const float *table, float *out)
+{
+    size_t width = (size_t)d;
+    for (int r = 0; r < rows; r++, out += width)
+        memcpy(out, table + (size_t)tokens[r] * width, width * sizeof *out);
+    return 0;
+}
+
+int HOST(embed_back)(int rows, int d, const int32_t *tokens, const float *dout,
+                     float *dtable)
+{
+    for (int r = 0; r < rows; r++, dout += d) {
+        float *to = dtable + (size_t)tokens[r] * (size_t)d;
+#pragma omp simd
+        for (int i = 0; i < d; i++) to[i] += dout[i];
+    }
+    return 0;
+}
+
+int HOST(rmsnorm)(int rows, int d, float eps, const float *x, const float *gain,
+                  float *y, float *rstd)
+{
+    for (int r = 0; r < rows; r++, x += d, y += d) {
+        float square = 0;
+#pragma omp simd reduction(+ : square)
+        for (int i = 0; i < d; i++) square += x[i] * x[i];
+        float factor = 1 / __builtin_sqrtf(square / (float)d + eps);
+#pragma omp simd
+        for (int i = 0; i < d; i++) y[i] = x[i] * factor * gain[i];
+        rstd[r] = factor;
+    }
+    return 0;
+}
+
+int HOST(rmsnorm_back)(int rows, int d, const float *x, const float *gain,
+                       const float *rstd, const float *dy, float *dx, float *dgain)
+{
+    for (int r = 0; r < rows; r++, x += d, dy += d, dx += d) {
+        float mean = 0, factor = rstd[r];
+#pragma omp simd reduction(+ : mean)
+        for (int i = 0; i < d; i++) mean += dy[i] * gain[i] * x[i];
+        mean *= factor * factor / (float)d;
+#pragma omp simd
+        for (int i = 0; i < d; i++) {
+            dx[i] += factor * (dy[i] * gain[i] - x[i] * mean);
+            dgain[i] += dy[i] * x[i] * factor;
+        }
+    }
+    return 0;
+}
+
+enum { PAIRS = 64 }; /* rotation angles computed at a time */
+
+static void rotate(int n, const float *c, const float *s, float *a, float *b)
+{
+#pragma omp simd
+    for (int i = 0; i < n; i++) {
+        float left = a[i], right = b[i];
+        a[i] = left * c[i] - right * s[i];
+        b[i] = left * s[i] + right * c[i];
+    }
+}
+
+int HOST(rope)(int rows, int T, int n_heads, int head_dim, int ld, double theta,
+               int direction, float *x)
+{
+    int half = head_dim / 2;
+    for (int from = 0; from < half; from += PAIRS) {
+        int n = half - from < PAIRS ? half - from : PAIRS;
+        double frequency[PAIRS];
+        float c[PAIRS], s[PAIRS];
+        for (int i = 0; i < n; i++)
+            frequency[i] = direction * pow(theta, -2.0 * (from + i) / head_dim);
+        for (int t = 0; t < T && t < rows; t++) {
+            for (int i = 0; i < n; i++) {
+                c[i] = (float)cos(t * frequency[i]);
+                s[i] = (float)sin(t * frequency[i]);
+            }
+            for (int r = t; r < rows; r += T)
+                for (int h = 0; h < n_heads; h++) {
+                    float *p = x + (size_t)r * (size_t)ld + h * head_dim + from;
+                    rotate(n, c, s, p, p + half);
+                }
+        }
+    }
+    return 0;
+}
+
+int HOST(swiglu)(int rows, int f, const float *gate_up, float *h)
+{
+    for (int r = 0; r < rows; r++, gate_up += 2 * (size_t)f, h += f) {
+        const float *gate = gate_up, *up = gate_up + f;
+#pragma omp simd
+        for (int i = 0; i < f; i++) h[i] = gate[i] * up[i] / (1 + exp_f(-gate[i]));
+    }
+    return 0;
+}
+
+int HOST(swiglu_back)(int rows, int f, const float *gate_up, const float *dh,
+                      float *dgate_up)
+{
+    for (int r = 0; r < rows; r++, dh += f) {
+        const float *gate = gate_up, *up = gate_up + f;
+        float *dgate = dgate_up, *dup = dgate_up + f;
+#pragma omp simd
+        for (int i = 0; i < f; i++) {
+            float s = 1 / (1 + exp_f(-gate[i]));
+            float d = dh[i];
+            dgate[i] = d * up[i] * s * (1 + gate[i] * (1 - s));
+            dup[i] = d * gate[i] * s;
+        }
+        gate_up += 2 * (size_t)f;
+        dgate_up += 2 * (size_t)f;
+    }
+    return 0;
+}
+
+static float row_max(int n, const float *x)
+{
+    float max = x[0];
+#pragma omp simd reduction(max : max)
+    for (int i = 0; i < n; i++) max = x[i] > max ? x[i] : max;
+    return max;
+}
+
+/* y = e^(x - shift); the sum of y is returned. y may be x. */
+static float row_exp(int n, const float *x, float shift, float *y)
+{
+    float sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (int i = 0; i < n; i++) {
+        float e = exp_f(x[i] - shift);
+        y[i] = e;
+        sum += e;
+    }
+    return sum;
+}
+
+int HOST(xent)(int rows, int vocab, float *logits, const int32_t *targets, float scaled,
+               double *loss)
+{
+    double total = 0;
+    for (int r = 0; r < rows; r++, logits += vocab) {
+        float max = row_max(vocab, logits), target = logits[targets[r]], sum = 0;
+        if (scaled != 0) {
+            sum = row_exp(vocab, logits, max, logits);
+            float factor = scaled / sum;
+#pragma omp simd
+            for (int i = 0; i < vocab; i++) logits[i] *= factor;
+            logits[targets[r]] -= scaled;
+        } else {
+#pragma omp simd reduction(+ : sum)
+            for (int i = 0; i < vocab; i++) sum += exp_f(logits[i] - max);
+        }
+        total += (double)max - target + log((double)sum);
+    }
+    *loss = total;
+    return 0;
+}
+
+#endif

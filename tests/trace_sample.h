@@ -1,0 +1,95 @@
+/* A trace with every table of the schema, filled from a counter-based stream. */
+#ifndef TESTS_TRACE_SAMPLE_H
+#define TESTS_TRACE_SAMPLE_H
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/rng.h"
+#include "traces/schema.h"
+#include "traces/trace.h"
+
+static inline uint64_t sample_below(uint64_t seed, uint64_t a, uint64_t n)
+{
+    return pl_rng_below(seed, PL_RNG_TEST, a, 0, n);
+}
+
+/* Column c with n random cells, edge values among them. */
+static inline void sample_column(struct pl_trace *t, const char *path,
+                                 const struct pl_column *c, int64_t n, uint64_t seed)
+{
+    static const double reals[] = {0, -0.0, INFINITY, -INFINITY, NAN, 5e-324, 1e308};
+    static const int64_t ints[] = {0, INT64_MAX, INT64_MIN, -1};
+    static const char *const texts[] = {"", "a, \"b\"\nc", "\xc3\xa9t\xc3\xa9", "x"};
+    int64_t *i = PL_NEW(n, int64_t);
+    double *f = PL_NEW(n, double);
+    const char **s = PL_NEW(n, const char *);
+    for (int64_t k = 0; k < n; k++) {
+        uint64_t r = sample_below(seed, (uint64_t)k + 7, 1000);
+        f[k] = r < 7 ? reals[r] : pl_rng_normal(seed, PL_RNG_TEST, (uint64_t)k, 1);
+        i[k] = r < 4 ? ints[r] : (int64_t)r - 500;
+        if (c->type == PL_COLUMN_KIND) i[k] = (int64_t)(r % PL_N_KINDS);
+        s[k] = texts[r % 4];
+    }
+    if (c->type == PL_COLUMN_F64)
+        pl_trace_f64(t, path, c->name, n, f);
+    else if (c->type == PL_COLUMN_TEXT)
+        pl_trace_text(t, path, c->name, n, s);
+    else
+        pl_trace_i64(t, path, c->name, n, i);
+    free(i);
+    free(f);
+    free(s);
+}
+
+/* "/arms/<arm>/seeds/<seed>/rows" with the placeholders filled in. */
+static inline char *sample_path(const char *pattern, const char *arm, int seed)
+{
+    char buffer[256], *out = buffer;
+    while (*pattern) {
+        if (!strncmp(pattern, "<arm>", 5)) {
+            out += sprintf(out, "%s", arm);
+            pattern += 5;
+        } else if (!strncmp(pattern, "<seed>", 6)) {
+            out += sprintf(out, "%d", seed);
+            pattern += 6;
+        } else {
+            *out++ = *pattern++;
+        }
+    }
+    *out = 0;
+    return pl_strdup(buffer);
+}
+
+static inline struct pl_trace *sample_trace(uint64_t seed, int64_t max_rows)
+{
+    static const char *const arms[] = {"zeta+2bw", "adamw+gpipe", "a b"};
+    struct pl_trace *t = pl_trace_new();
+    pl_trace_attr_text(t, "/", "creator", "pipelag");
+    pl_trace_attr_text(t, "/", "empty", "");
+    for (const struct pl_table_type *type = pl_table_types; type->pattern; type++)
+        for (int k = 0; k < 4; k++) {
+            if (!strchr(type->pattern, '<') && k) continue;
+            char *path = sample_path(type->pattern, arms[k % 3], k / 3 + 1);
+            uint64_t key =
+                seed * 1000 + (uint64_t)(type - pl_table_types) * 10 + (uint64_t)k;
+            int64_t n = (int64_t)sample_below(key, 0, (uint64_t)max_rows + 1);
+            for (const struct pl_column *c = type->columns; c->name; c++)
+                sample_column(t, path, c, n, key * 100 + (uint64_t)(c - type->columns));
+            free(path);
+        }
+    pl_trace_attr_text(t, "/arms/zeta+2bw", "schedule", "2bw");
+    pl_trace_attr_int(t, "/arms/zeta+2bw", "P", -4);
+    pl_trace_attr_real(t, "/arms/zeta+2bw", "bubble", 0.1 + (double)seed);
+    pl_trace_attr_text(t, "/arms/zeta+2bw/seeds/1", "status", "done");
+    char *text = pl_alloc(200001, 1); /* longer than an HDF5 attribute may be */
+    for (int i = 0; i < 200000; i++) text[i] = (char)('a' + i % 26);
+    pl_trace_attr_text(t, "/", "config_resolved", text);
+    free(text);
+    return t;
+}
+
+#endif
