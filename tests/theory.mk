@@ -11,3 +11,11 @@ tests_test_theory_claim_SOURCES = tests/test_theory_claim.c
 tests_test_theory_claim_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 tests_test_theory_claim_LDADD = theory/libtheory.a base/libbase.a $(CHECK_LIBS) \
   $(PL_SYSLIBS)
+
+check_PROGRAMS += tests/test_theory_bound
+TESTS += tests/test_theory_bound
+tests_test_theory_bound_SOURCES = tests/test_theory_bound.c
+tests_test_theory_bound_CPPFLAGS = $(AM_CPPFLAGS) $(GSL_CFLAGS)
+tests_test_theory_bound_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+tests_test_theory_bound_LDADD = theory/libtheory.a base/libbase.a $(CHECK_LIBS) \
+  $(PL_SYSLIBS)
