@@ -1,0 +1,123 @@
+/* The training loop (train/run.h). */
+#include "train/run_state.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "train/checkpoint.h"
+
+static bool diverged(const struct pl_run_spec *spec, double loss)
+{
+    return !isfinite(loss) || (spec->diverged_above > 0 && loss > spec->diverged_above);
+}
+
+static void end_diverged(struct pl_run_state *run)
+{
+    run->result.status = PL_RUN_DIVERGED;
+    run->result.diverged_at = run->next;
+}
+
+/* Evaluate when version n is due. */
+static int evaluate(struct pl_run_state *run, int64_t n)
+{
+    const struct pl_run_spec *spec = run->spec;
+    const int64_t every = spec->eval_every;
+    bool due = n == 0 || n == spec->versions->updates || (every > 0 && n % every == 0);
+    if (!due || spec->eval_sequences <= 0) return 0;
+    struct pl_eval eval;
+    int rc = pl_run_eval(run, &eval);
+    if (rc) return rc;
+    if (diverged(spec, eval.loss)) {
+        end_diverged(run);
+        return 0;
+    }
+    run->result.evals[run->result.n_evals++] = eval;
+    if (spec->on_eval) spec->on_eval(spec->context, &eval);
+    return 0;
+}
+
+static int update(struct pl_run_state *run)
+{
+    const struct pl_run_spec *spec = run->spec;
+    const int64_t n = run->next;
+    struct pl_row row;
+    int rc = pl_run_enter(run, n, false);
+    if (!rc) rc = pl_run_gradient(run, n, &row);
+    if (rc) return rc;
+    if (diverged(spec, row.loss)) {
+        end_diverged(run);
+        return 0;
+    }
+    rc = pl_run_apply(run, n, &row);
+    if (rc) return rc;
+    run->result.rows[run->result.n_rows++] = row;
+    run->next = n + 1;
+    if (spec->on_row) spec->on_row(spec->context, &row);
+    return evaluate(run, n + 1);
+}
+
+/* A checkpoint between updates says "interrupted": that is what it is if nothing follows. */
+static int checkpoint_if_due(struct pl_run_state *run)
+{
+    const struct pl_run_spec *spec = run->spec;
+    if (!spec->checkpoint) return 0;
+    bool due = spec->checkpoint_updates > 0 && run->next % spec->checkpoint_updates == 0;
+    if (!due && spec->checkpoint_s > 0)
+        due = pl_clock() - run->saved_at >= spec->checkpoint_s;
+    if (!due) return 0;
+    int rc = pl_checkpoint_save(run);
+    run->saved_at = pl_clock();
+    return rc;
+}
+
+static int train(struct pl_run_state *run)
+{
+    const struct pl_run_spec *spec = run->spec;
+    int rc = 0;
+    run->result.status = PL_RUN_INTERRUPTED;
+    if (run->next == 0 && run->result.n_evals == 0) rc = evaluate(run, 0);
+    while (!rc && run->result.status != PL_RUN_DIVERGED &&
+           run->next < spec->versions->updates && !(spec->stop && *spec->stop)) {
+        rc = update(run);
+        if (!rc && run->result.status != PL_RUN_DIVERGED) rc = checkpoint_if_due(run);
+    }
+    if (rc) return rc;
+    if (run->result.status != PL_RUN_DIVERGED && run->next == spec->versions->updates)
+        run->result.status = PL_RUN_DONE;
+    return spec->checkpoint ? pl_checkpoint_save(run) : 0;
+}
+
+/* Continue where the checkpoint stands; *finished when there is nothing left to do. */
+static int resume(struct pl_run_state *run, bool *finished)
+{
+    int rc = pl_checkpoint_load(run);
+    if (rc) return rc;
+    *finished = run->result.status != PL_RUN_INTERRUPTED;
+    return run->next > 0 ? pl_run_enter(run, run->next - 1, true) : 0;
+}
+
+int pl_run(const struct pl_run_spec *spec, struct pl_run_result *out)
+{
+    struct pl_run_state run;
+    bool finished = false;
+    int rc = pl_run_state_open(spec, &run);
+    if (rc) return rc;
+    if (spec->resume && spec->checkpoint && !access(spec->checkpoint, F_OK))
+        rc = resume(&run, &finished);
+    if (!rc && !finished) rc = train(&run);
+    if (!rc) {
+        *out = run.result;
+        run.result = (struct pl_run_result){0};
+    }
+    pl_run_state_close(&run);
+    return rc;
+}
+
+void pl_run_free(struct pl_run_result *result)
+{
+    free(result->rows);
+    free(result->evals);
+    *result = (struct pl_run_result){0};
+}

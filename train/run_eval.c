@@ -1,0 +1,62 @@
+/* Validation: mean loss over evenly spaced windows (convex problems: the loss itself) at the
+ * newest version on every stage. */
+#include "train/run_state.h"
+
+static int chunk_loss(struct pl_run_state *run, int64_t first, int B,
+                      const float *const *weights, double *loss)
+{
+    const struct pl_run_spec *spec = run->spec;
+    const size_t T = (size_t)spec->T, n = (size_t)B * T;
+    int32_t *tokens = run->host, *targets = run->host + n;
+    for (int b = 0; b < B; b++)
+        pl_data_valid(spec->data, first + b, spec->eval_sequences, tokens + (size_t)b * T,
+                      targets + (size_t)b * T);
+    int rc = spec->device->upload(run->tokens, tokens, sizeof(int32_t) * n);
+    if (!rc) rc = spec->device->upload(run->targets, targets, sizeof(int32_t) * n);
+    if (rc) return rc;
+    struct pl_batch batch = {.B = B, .T = spec->T, .tokens = run->tokens,
+                             .targets = run->targets, .seed = spec->seed, .index = first};
+    return spec->problem->type->loss(spec->problem, &batch, weights, loss);
+}
+
+static int loss_at(struct pl_run_state *run, const float *const *weights, double *loss)
+{
+    const struct pl_run_spec *spec = run->spec;
+    const int windows = spec->eval_sequences;
+    if (!spec->data) {
+        struct pl_batch batch = {.B = 1, .T = 1, .seed = spec->seed};
+        return spec->problem->type->loss(spec->problem, &batch, weights, loss);
+    }
+    double sum = 0;
+    for (int first = 0; first < windows; first += spec->batch) {
+        int B = windows - first < spec->batch ? windows - first : spec->batch;
+        double part = 0;
+        int rc = chunk_loss(run, first, B, weights, &part);
+        if (rc) return rc;
+        sum += part * B;
+    }
+    *loss = sum / windows;
+    return 0;
+}
+
+int pl_run_eval(struct pl_run_state *run, struct pl_eval *eval)
+{
+    const int64_t n = run->store.version;
+    bool corrected = false;
+    for (int s = 0; s < run->plan.n_stages; s++) {
+        run->forward[s] = pl_wstore_stored(&run->store, s);
+        corrected |= run->store.stages[s].c != 0 && !run->store.stages[s].at_read;
+    }
+    eval->update = n;
+    eval->time_s = n ? run->spec->versions->done_s[n - 1] : 0;
+    int rc = loss_at(run, run->forward, &eval->loss);
+    eval->loss_y = eval->loss;
+    if (rc || !corrected || n == 0) return rc;
+    for (int s = 0; s < run->plan.n_stages && !rc; s++) {
+        const struct pl_wstage *w = &run->store.stages[s];
+        if (w->c == 0 || w->at_read) continue;
+        rc = pl_wstore_y(&run->store, s, run->grads[s]);
+        run->forward[s] = run->grads[s];
+    }
+    return rc ? rc : loss_at(run, run->forward, &eval->loss_y);
+}

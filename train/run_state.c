@@ -1,0 +1,105 @@
+/* The memory of a run: allocated once, before the first update. */
+#include "train/run_state.h"
+
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+
+static int device_floats(const struct pl_device *dev, size_t n, float **out)
+{
+    return n ? dev->alloc(sizeof(float) * n, (void **)out) : 0;
+}
+
+static int open_blocks(struct pl_run_state *run)
+{
+    const struct pl_run_spec *spec = run->spec;
+    const struct pl_device *dev = spec->device;
+    int rc = device_floats(dev, run->plan.widest, &run->u);
+    if (!rc) rc = device_floats(dev, run->plan.scratch_floats, &run->scratch);
+    for (int s = 0; s < run->plan.n_stages && !rc; s++) {
+        rc = device_floats(dev, spec->problem->stage_floats[s], &run->grads[s]);
+        if (!rc) rc = device_floats(dev, run->plan.state_floats[s], &run->state[s]);
+    }
+    if (rc || !spec->data) return rc;
+    size_t tokens = (size_t)spec->batch * (size_t)spec->T;
+    run->host = PL_NEW(2 * tokens, int32_t);
+    rc = dev->alloc(sizeof(int32_t) * tokens, (void **)&run->tokens);
+    if (!rc) rc = dev->alloc(sizeof(int32_t) * tokens, (void **)&run->targets);
+    return rc;
+}
+
+static int open_all(struct pl_run_state *run)
+{
+    const struct pl_run_spec *spec = run->spec;
+    const struct pl_run_plan *plan = &run->plan;
+    int rc = pl_wstore_open(&run->store, spec->device, plan->n_stages,
+                            spec->problem->stage_floats, plan->depth, plan->history,
+                            plan->live);
+    if (!rc) rc = open_blocks(run);
+    if (rc) return rc;
+    float **initial = PL_NEW(plan->n_stages, float *);
+    for (int s = 0; s < plan->n_stages; s++)
+        initial[s] = pl_wstore_read(&run->store, s, 0);
+    rc = spec->problem->type->init(spec->problem, spec->seed, initial);
+    free(initial);
+    return rc;
+}
+
+int pl_run_state_open(const struct pl_run_spec *spec, struct pl_run_state *run)
+{
+    *run = (struct pl_run_state){.spec = spec, .segment = -1};
+    int rc = pl_run_plan(spec, &run->plan);
+    if (rc) return rc;
+    const int P = run->plan.n_stages;
+    run->grads = PL_NEW(P, float *);
+    run->state = PL_NEW(P, float *);
+    run->forward = PL_NEW(P, const float *);
+    run->backward = PL_NEW(P, const float *);
+    run->norms = PL_NEW(P, double);
+    run->result.diverged_at = -1;
+    run->result.rows = PL_NEW(spec->versions->updates, struct pl_row);
+    run->result.evals = PL_NEW(pl_run_n_evals(spec), struct pl_eval);
+    run->saved_at = pl_clock();
+    rc = open_all(run);
+    if (rc) pl_run_state_close(run);
+    return rc;
+}
+
+void pl_run_state_close(struct pl_run_state *run)
+{
+    const struct pl_device *dev = run->spec->device;
+    for (int s = 0; s < run->plan.n_stages; s++) {
+        if (run->grads[s]) dev->release(run->grads[s]);
+        if (run->state[s]) dev->release(run->state[s]);
+    }
+    void *const blocks[] = {run->u, run->scratch, run->tokens, run->targets};
+    for (int i = 0; i < 4; i++)
+        if (blocks[i]) dev->release(blocks[i]);
+    pl_wstore_close(&run->store);
+    free(run->grads);
+    free(run->state);
+    free(run->forward);
+    free(run->backward);
+    free(run->norms);
+    free(run->host);
+    pl_run_free(&run->result);
+    pl_run_plan_free(&run->plan);
+}
+
+int pl_run_enter(struct pl_run_state *run, int64_t n, bool resumed)
+{
+    const struct pl_run_spec *spec = run->spec;
+    int rc = 0;
+    while (n >= run->segment_end && run->segment + 1 < spec->n_segments && !rc) {
+        const int64_t begin = run->segment_end;
+        run->segment_end += spec->segments[++run->segment].updates;
+        if (n >= run->segment_end) continue;
+        bool at_read = spec->segments[run->segment].corrector.type->at_read;
+        for (int s = 0; s < run->plan.n_stages && !rc; s++)
+            rc = pl_wstore_begin(&run->store, s,
+                                 pl_run_coefficient(spec, run->segment, begin, s), at_read,
+                                 resumed);
+    }
+    return rc;
+}

@@ -1,0 +1,57 @@
+/* What the files of the training loop share; private to them. The plan is what the spec
+ * asks for, checked and sized; the state is what the plan allocates. */
+#ifndef PL_TRAIN_RUN_STATE_H
+#define PL_TRAIN_RUN_STATE_H
+
+#include "train/run.h"
+#include "train/wstore.h"
+
+struct pl_run_plan {          /* owned: pl_run_plan_free */
+    int n_stages;
+    int *depth;               /* [stages] versions kept */
+    bool *history, *live;     /* [stages] as pl_wstore_open */
+    size_t *state_floats;     /* [stages] optimizer state */
+    size_t *state_offset;     /* [params] within the stage's state */
+    size_t scratch_floats;    /* most that any tensor's rule wants */
+    size_t widest;            /* floats of the largest stage */
+};
+
+struct pl_run_state {         /* owned: pl_run_state_close */
+    const struct pl_run_spec *spec;
+    struct pl_run_plan plan;
+    struct pl_wstore store;
+    float **grads;            /* [stages] also holds y during an evaluation */
+    float **state;            /* [stages] optimizer state, NULL where none */
+    float *u, *scratch;       /* one stage's update; rule's scratch */
+    const float **forward, **backward; /* [stages] pointers of the current microbatch */
+    double *norms;            /* [stages] gradient norms of the current update */
+    int32_t *host, *tokens, *targets; /* (batch,T): host 2x, device */
+    int segment;              /* current stretch, -1 before the first */
+    int64_t segment_end;      /* first update after it */
+    int64_t next;             /* next update */
+    double saved_at;          /* pl_clock of the last checkpoint */
+    struct pl_run_result result; /* rows and evals so far; arrays hold the whole run */
+};
+
+/* Check the spec and size everything. Errors as pl_run. */
+int pl_run_plan(const struct pl_run_spec *spec, struct pl_run_plan *plan);
+void pl_run_plan_free(struct pl_run_plan *plan);
+/* Coefficient of a stage in stretch k, which starts at update `begin`. */
+double pl_run_coefficient(const struct pl_run_spec *spec, int k, int64_t begin, int stage);
+/* Number of evaluations of a run that completes. */
+int64_t pl_run_n_evals(const struct pl_run_spec *spec);
+
+/* Allocate and set the initial weights. */
+int pl_run_state_open(const struct pl_run_spec *spec, struct pl_run_state *run);
+void pl_run_state_close(struct pl_run_state *run);
+/* Enter the stretch that update n belongs to, if it is not the current one. */
+int pl_run_enter(struct pl_run_state *run, int64_t n, bool resumed);
+
+/* Gradient of update n at the versions of the map; row->loss is set. */
+int pl_run_gradient(struct pl_run_state *run, int64_t n, struct pl_row *row);
+/* Clip, optimizer, corrector; the rest of the row. */
+int pl_run_apply(struct pl_run_state *run, int64_t n, struct pl_row *row);
+/* Validation at the newest version. */
+int pl_run_eval(struct pl_run_state *run, struct pl_eval *eval);
+
+#endif
