@@ -1,5 +1,5 @@
-/* Optimizers against golden vectors (exact arithmetic of the rules), Newton-Schulz against
- * published and closed-form results, identities, schedules. */
+/* Optimizers against golden vectors (exact arithmetic of the rules), Newton-Schulz
+ * against published and closed-form results, identities, schedules. */
 #include <check.h>
 #include <math.h>
 #include <stdlib.h>
@@ -18,40 +18,93 @@ struct golden {
     double w0[6], g[3][6], want[3][6];
 };
 
-#define VECTOR {1, -2}, {{.5, -.25}, {-.25, .75}, {2, 1}}
-#define MATRIX                                                                           \
-    {.5, -.25, .1, .2, .3, -.4},                                                         \
-    {                                                                                    \
-        {.3, -.1, .2, .4, -.5, .1}, {-.2, .6, .1, -.3, .4, .2}, {.7, .1, -.3, .2, .05, -.6} \
+#define VECTOR                   \
+    {1, -2},                     \
+    {                            \
+        {.5, -.25}, {-.25, .75}, \
+        {                        \
+            2, 1                 \
+        }                        \
+    }
+#define MATRIX                                                  \
+    {.5, -.25, .1, .2, .3, -.4},                                \
+    {                                                           \
+        {.3, -.1, .2, .4, -.5, .1}, {-.2, .6, .1, -.3, .4, .2}, \
+        {                                                       \
+            .7, .1, -.3, .2, .05, -.6                           \
+        }                                                       \
     }
 
 static const struct golden goldens[] = {
-    {"sgd", {.lr = .1, .momentum = .9, .decay = .01, .coupled = true, .first_copies = true},
-     1, 2, PL_PARAM_VECTOR, VECTOR,
+    {"sgd",
+     {.lr = .1, .momentum = .9, .decay = .01, .coupled = true, .first_copies = true},
+     1,
+     2,
+     PL_PARAM_VECTOR,
+     VECTOR,
      {{.949, -1.973}, {.927151, -2.021727}, {.706559749, -2.163559573}}},
-    {"sgd", {.lr = .1, .momentum = .9, .decay = .01, .coupled = true, .first_copies = true,
-             .nesterov = true},
-     1, 2, PL_PARAM_VECTOR, VECTOR,
+    {"sgd",
+     {.lr = .1,
+      .momentum = .9,
+      .decay = .01,
+      .coupled = true,
+      .first_copies = true,
+      .nesterov = true},
+     1,
+     2,
+     PL_PARAM_VECTOR,
+     VECTOR,
      {{.9031, -1.9487}, {.90757411, -2.06562747}, {.5081892082, -2.2911913308}}},
-    {"adamw", {.lr = .1, .beta1 = .9, .beta2 = .95, .eps = 1e-8, .decay = .1},
-     1, 2, PL_PARAM_VECTOR, VECTOR,
-     {{.8900000020, -1.8800000040}, {.8542630579, -1.9101295798},
+    {"adamw",
+     {.lr = .1, .beta1 = .9, .beta2 = .95, .eps = 1e-8, .decay = .1},
+     1,
+     2,
+     PL_PARAM_VECTOR,
+     VECTOR,
+     {{.8900000020, -1.8800000040},
+      {.8542630579, -1.9101295798},
       {.7800870711, -1.9637884367}}},
     /* Muon hands what is not a hidden matrix to AdamW. */
-    {"muon", {.lr = 9, .aux_lr = .1, .beta1 = .9, .beta2 = .95, .eps = 1e-8, .decay = 9,
-              .aux_decay = .1},
-     1, 2, PL_PARAM_VECTOR, VECTOR,
-     {{.8900000020, -1.8800000040}, {.8542630579, -1.9101295798},
+    {"muon",
+     {.lr = 9,
+      .aux_lr = .1,
+      .beta1 = .9,
+      .beta2 = .95,
+      .eps = 1e-8,
+      .decay = 9,
+      .aux_decay = .1},
+     1,
+     2,
+     PL_PARAM_VECTOR,
+     VECTOR,
+     {{.8900000020, -1.8800000040},
+      {.8542630579, -1.9101295798},
       {.7800870711, -1.9637884367}}},
-    {"muon", {.lr = .02, .momentum = .95, .nesterov = true, .ema = true, .decay = .01,
-              .ns_steps = 5},
-     3, 2, PL_PARAM_MATRIX, MATRIX,
+    {"muon",
+     {.lr = .02,
+      .momentum = .95,
+      .nesterov = true,
+      .ema = true,
+      .decay = .01,
+      .ns_steps = 5},
+     3,
+     2,
+     PL_PARAM_MATRIX,
+     MATRIX,
      {{.48641511, -.24600834, .09099007, .18419335, .32241482, -.40386166},
       {.49057620, -.26152977, .07218643, .18679294, .30475871, -.41135269},
       {.46883697, -.27062308, .07774680, .17865995, .30316095, -.39615595}}},
-    {"muon", {.lr = .02, .momentum = .95, .nesterov = true, .decay = .1, .scale = 1,
-              .ns_steps = 5},
-     3, 2, PL_PARAM_MATRIX, MATRIX,
+    {"muon",
+     {.lr = .02,
+      .momentum = .95,
+      .nesterov = true,
+      .decay = .1,
+      .scale = 1,
+      .ns_steps = 5},
+     3,
+     2,
+     PL_PARAM_MATRIX,
+     MATRIX,
      {{.49518590, -.24838513, .09725727, .19514052, .30575683, -.40031487},
       {.49539998, -.25229242, .09174942, .19549593, .30016965, -.40165588},
       {.48828819, -.25437458, .09314271, .19281516, .29913463, -.39657756}}},
@@ -72,7 +125,8 @@ static void train3(const struct golden *g, const struct pl_optim *options, doubl
     for (size_t i = 0; i < n; i++) w[i] = (float)g->w0[i];
     for (int t = 0; t < 3; t++) {
         for (size_t i = 0; i < n; i++) grad[i] = (float)g->g[t][i];
-        ck_assert_int_eq(o.type->step(&o, dev, &p, grad, w, state, scratch, t + 1, rate, u), 0);
+        ck_assert_int_eq(
+            o.type->step(&o, dev, &p, grad, w, state, scratch, t + 1, rate, u), 0);
         dev->axpby(n, -1, u, 1, w);
         memcpy(out[t], w, sizeof w);
     }
@@ -109,8 +163,8 @@ static double relative(const float *a, const float *b, size_t n)
     return sqrt(d / s);
 }
 
-/* NS is scale invariant, so the two momentum forms make one trajectory (both start at 0;
- * Jordan's eps acts on norms of .5: 1e-7). */
+/* NS is scale invariant, so the two momentum forms make one trajectory (both start at
+ * 0; Jordan's eps acts on norms of .5: 1e-7). */
 START_TEST(muon_ema_is_sum_form)
 {
     struct pl_optim o = goldens[4].o;
@@ -161,8 +215,9 @@ static void ns(int m, int n, float *X)
 START_TEST(ns_of_a_diagonal)
 {
     static const double sigma[] = {1, .9, .7, .5, .3, .1, .03, .01, .003, .001};
-    static const double phi[] = {.69643641, .68201067, 1.12032263, .76543853, 1.07959229,
-                                 .71212008, 1.12233203, .69891706, 1.11035732, .47054395};
+    static const double phi[] = {.69643641,  .68201067, 1.12032263, .76543853,
+                                 1.07959229, .71212008, 1.12233203, .69891706,
+                                 1.11035732, .47054395};
     double s = sigma[_i];
     float X[4] = {(float)s, 0, 0, (float)sqrt(1 - s * s)};
     ns(2, 2, X);
@@ -176,8 +231,8 @@ START_TEST(ns_published_results)
     float a[16] = {.2450f, .1280f, .0010f, .4861f, .3499f, .2341f, .3737f, .9310f,
                    .9632f, .9400f, .5003f, .1285f, .3585f, .4744f, .7334f, .6123f};
     static const float A[16] = {-.0493f, .3418f, -.5932f, .5596f, .3052f, -.4529f,
-                                .1063f, .7101f, .6898f, .5104f, .0184f, -.3814f,
-                                -.4041f, .2930f, .7062f, .2322f};
+                                .1063f,  .7101f, .6898f,  .5104f, .0184f, -.3814f,
+                                -.4041f, .2930f, .7062f,  .2322f};
     float b[8] = {.83079288f, .13086341f, .34745056f, .05995961f,
                   .02953721f, .58638872f, .06437917f, .68301915f};
     static const float B[8] = {.8826f, .1575f, .3692f, .0714f,
@@ -195,7 +250,8 @@ static void random_matrix(int m, int n, uint64_t seed, float *X)
         X[i] = (float)pl_rng_normal(seed, PL_RNG_TEST, 0, (uint32_t)i);
 }
 
-/* NS(cU) = NS(U); NS(U^T) = NS(U)^T; NS(H U) = H NS(U) for a Householder reflection H. */
+/* NS(cU) = NS(U); NS(U^T) = NS(U)^T; NS(H U) = H NS(U) for a Householder reflection H.
+ */
 START_TEST(ns_identities)
 {
     enum { m = 5, n = 8 };

@@ -1,5 +1,5 @@
-/* The training loop against brute force: which versions are read, which update uses which
- * samples, clipping, segments of a spec that must be refused, devices. */
+/* The training loop against brute force: which versions are read, which update uses
+ * which samples, clipping, segments of a spec that must be refused, devices. */
 #include <check.h>
 #include <math.h>
 #include <stdlib.h>
@@ -26,23 +26,24 @@ static void same_rows(const struct pl_run_result *a, const struct pl_run_result 
 }
 
 /* The undelayed loop by hand, with the same device and rule: weights after UPDATES. */
-static void by_hand(struct pl_problem *p, const struct pl_run_spec *spec, float *w0, float *w1)
+static void by_hand(struct pl_problem *p, const struct pl_run_spec *spec, float *w0,
+                    float *w1)
 {
     float *w[2] = {w0, w1}, g0[12], g1[12], u[12], state[2][24] = {{0}}, scratch[256];
     float *g[2] = {g0, g1};
     must(p->type->init(p, spec->seed, w));
     for (int64_t n = 0; n < UPDATES; n++) {
-        struct pl_batch b = {.B = spec->batch, .T = 1, .seed = spec->seed,
-                             .index = n * spec->batch};
+        struct pl_batch b = {
+            .B = spec->batch, .T = 1, .seed = spec->seed, .index = n * spec->batch};
         double loss;
         memset(g0, 0, sizeof g0);
         memset(g1, 0, sizeof g1);
-        must(p->type->gradient(p, &b, (const float *const *)w, (const float *const *)w, 1, g,
-                               &loss));
+        must(p->type->gradient(p, &b, (const float *const *)w, (const float *const *)w,
+                               1, g, &loss));
         for (int s = 0; s < 2; s++) {
             must(spec->optim.type->step(&spec->optim, dev, &p->params[s], g[s], w[s],
-                                        state[s], scratch, n + 1, pl_rate_at(&spec->rate, n),
-                                        u));
+                                        state[s], scratch, n + 1,
+                                        pl_rate_at(&spec->rate, n), u));
             must(dev->axpby(12, -1, u, 1, w[s]));
         }
     }
@@ -50,9 +51,17 @@ static void by_hand(struct pl_problem *p, const struct pl_run_spec *spec, float 
 
 static struct pl_optim some_optimizer(int i)
 {
-    return (struct pl_optim){.type = pl_optim_types[i], .lr = .02, .aux_lr = .01,
-                             .beta1 = .9, .beta2 = .95, .eps = 1e-8, .momentum = .9,
-                             .nesterov = true, .ema = true, .decay = .1, .aux_decay = .1,
+    return (struct pl_optim){.type = pl_optim_types[i],
+                             .lr = .02,
+                             .aux_lr = .01,
+                             .beta1 = .9,
+                             .beta2 = .95,
+                             .eps = 1e-8,
+                             .momentum = .9,
+                             .nesterov = true,
+                             .ema = true,
+                             .decay = .1,
+                             .aux_decay = .1,
                              .ns_steps = 5};
 }
 
@@ -90,7 +99,8 @@ static double brute_force(const struct pl_problem *p, const struct pl_versions *
     const struct toy *toy = toy_of(p);
     const int W = toy->width, P = v->stages, B = spec->batch / v->m;
     float *x = PL_NEW((v->updates + 1) * P * W, float);
-    float *grad = PL_NEW(P * W, float), **w = PL_NEW(P, float *), **g = PL_NEW(P, float *);
+    float *grad = PL_NEW(P * W, float), **w = PL_NEW(P, float *),
+          **g = PL_NEW(P, float *);
     double worst = 0, loss;
     struct pl_problem copy = *p;
     struct toy quiet = *toy;
@@ -109,8 +119,8 @@ static double brute_force(const struct pl_problem *p, const struct pl_versions *
         ck_assert_int_eq(toy->first[i], i * B);
         ck_assert_int_eq(toy->B[i], B);
         struct pl_batch b = {.B = B, .T = 1, .seed = spec->seed, .index = i * B};
-        must(p->type->gradient(&copy, &b, (const float *const *)w, (const float *const *)w,
-                               1.0 / v->m, g, &loss));
+        must(p->type->gradient(&copy, &b, (const float *const *)w,
+                               (const float *const *)w, 1.0 / v->m, g, &loss));
         if (i % v->m != v->m - 1) continue;
         for (int k = 0; k < P * W; k++)
             x[(n + 1) * P * W + k] =
@@ -121,14 +131,16 @@ static double brute_force(const struct pl_problem *p, const struct pl_versions *
     return worst;
 }
 
-/* Maps: pipedream 3,2,1,0; uniform 1; start-up; and one with microbatches of unequal age. */
+/* Maps: pipedream 3,2,1,0; uniform 1; start-up; and one with microbatches of unequal
+ * age. */
 START_TEST(reads_what_the_map_says)
 {
     const int64_t pipedream[4] = {3, 2, 1, 0}, one[4] = {1, 1, 1, 1};
     struct pl_versions v;
     const int m = _i == 0 ? 1 : 2;
     pl_versions_constant(4, UPDATES, m, _i == 1 ? one : pipedream, 1, &v);
-    if (_i == 2) /* the second microbatch of each group reads a version later on stage 0 */
+    if (_i ==
+        2) /* the second microbatch of each group reads a version later on stage 0 */
         for (int64_t n = 3; n < UPDATES; n++)
             v.forward[2 * n + 1] = ++v.backward[2 * n + 1];
     struct pl_problem *p = toy_new(dev, 4, 1, 3, PL_PARAM_VECTOR, 1, .5, .1);
@@ -165,7 +177,8 @@ START_TEST(fused_equals_replayed)
     ck_assert_int_eq(toy_of(p)->n_reads, 5 * UPDATES);
     for (int64_t n = 0; n < UPDATES; n++) {
         ck_assert_double_eq_tol(fused.rows[n].loss, replayed.rows[n].loss, 1e-4);
-        ck_assert_double_eq_tol(fused.rows[n].grad_norm, replayed.rows[n].grad_norm, 1e-4);
+        ck_assert_double_eq_tol(fused.rows[n].grad_norm, replayed.rows[n].grad_norm,
+                                1e-4);
     }
     pl_run_free(&fused);
     pl_run_free(&replayed);
@@ -218,8 +231,10 @@ END_TEST
 
 static struct pl_segment plain = {UPDATES, {NULL, NAN, PL_START_HOLD}};
 
-/* Change one thing of a good spec on the map 1,0; the code and words that must follow. */
-static void refused(int code, const char *words, void (*spoil)(struct pl_run_spec *spec))
+/* Change one thing of a good spec on the map 1,0; the code and words that must follow.
+ */
+static void refused(int code, const char *words,
+                    void (*spoil)(struct pl_run_spec *spec))
 {
     const int64_t tau[2] = {1, 0};
     struct pl_versions v;
@@ -232,7 +247,8 @@ static void refused(int code, const char *words, void (*spoil)(struct pl_run_spe
     spec.segments = &seg;
     spoil(&spec);
     ck_assert_int_eq(pl_run(&spec, &r), code);
-    ck_assert_msg(strstr(pl_error_text(), words), "'%s' lacks '%s'", pl_error_text(), words);
+    ck_assert_msg(strstr(pl_error_text(), words), "'%s' lacks '%s'", pl_error_text(),
+                  words);
     ck_assert_uint_eq(pl_run_bytes(&spec), 0);
     pl_versions_free(&v);
     toy_free(p);
@@ -312,7 +328,8 @@ START_TEST(evaluations_and_times)
     struct pl_versions v;
     pl_versions_constant(1, 7, 1, tau, .5, &v);
     struct pl_problem *p = toy_new(dev, 1, 1, 2, PL_PARAM_VECTOR, 1, 0, 0);
-    struct pl_segment seg = toy_segment(_i ? "feedback" : "none", NAN, PL_START_HOLD, 7);
+    struct pl_segment seg =
+        toy_segment(_i ? "feedback" : "none", NAN, PL_START_HOLD, 7);
     struct pl_run_spec spec = toy_spec(p, &v, &seg);
     struct pl_run_result r;
     spec.eval_every = 3;
@@ -328,7 +345,8 @@ START_TEST(evaluations_and_times)
     /* With no noise the training loss of a synchronous read is the evaluation's. */
     ck_assert_double_eq_tol(r.evals[0].loss, r.rows[0].loss, 1e-12);
     ck_assert_double_eq_tol(r.evals[1].loss, r.rows[5].loss, 1e-12);
-    for (int i = 0; i < 7; i++) ck_assert_double_eq_tol(r.rows[i].time_s, .5 * (i + 1), 1e-12);
+    for (int i = 0; i < 7; i++)
+        ck_assert_double_eq_tol(r.rows[i].time_s, .5 * (i + 1), 1e-12);
     pl_run_free(&r);
     pl_versions_free(&v);
     toy_free(p);
@@ -356,7 +374,8 @@ START_TEST(determinism_and_devices)
     same_rows(&r[0], &r[1]);
     for (int64_t n = 0; n < UPDATES; n++) {
         ck_assert_double_eq_tol(r[0].rows[n].loss, r[2].rows[n].loss, 1e-4);
-        ck_assert_double_eq_tol(r[0].rows[n].update_norm, r[2].rows[n].update_norm, 1e-4);
+        ck_assert_double_eq_tol(r[0].rows[n].update_norm, r[2].rows[n].update_norm,
+                                1e-4);
         ck_assert_double_eq_tol(r[0].rows[n].stale_norm, r[2].rows[n].stale_norm, 1e-4);
     }
     for (int k = 0; k < 3; k++) pl_run_free(&r[k]);

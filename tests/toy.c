@@ -19,13 +19,14 @@ static int init(struct pl_problem *p, uint64_t seed, float *const *weights)
 {
     for (int s = 0; s < p->n_stages; s++)
         for (int i = 0; i < toy_of(p)->width; i++)
-            weights[s][i] =
-                (float)(1 + 0.1 * pl_rng_normal(seed, PL_RNG_INIT, (uint64_t)s, (uint32_t)i));
+            weights[s][i] = (float)(1 + 0.1 * pl_rng_normal(seed, PL_RNG_INIT,
+                                                            (uint64_t)s, (uint32_t)i));
     return 0;
 }
 
 static void evaluate(struct pl_problem *p, const struct pl_batch *b,
-                     const float *const *w, double scale, float *const *grads, double *loss)
+                     const float *const *w, double scale, float *const *grads,
+                     double *loss)
 {
     const struct toy *toy = toy_of(p);
     *loss = 0;
@@ -34,11 +35,12 @@ static void evaluate(struct pl_problem *p, const struct pl_batch *b,
             double x = w[s][i], g = toy->q * x * x * x;
             *loss += toy->q / 4 * x * x * x * x;
             for (int k = 0; k < b->B; k++) {
-                double z = toy->noise == 0
-                               ? 0
-                               : toy->noise * pl_rng_normal(b->seed, PL_RNG_TEST,
-                                                            (uint64_t)(b->index + k),
-                                                            (uint32_t)(s * toy->width + i));
+                double z =
+                    toy->noise == 0
+                        ? 0
+                        : toy->noise * pl_rng_normal(b->seed, PL_RNG_TEST,
+                                                     (uint64_t)(b->index + k),
+                                                     (uint32_t)(s * toy->width + i));
                 *loss += toy->h / 2 * (x - z) * (x - z) / b->B;
                 g += toy->h * (x - z) / b->B;
             }
@@ -73,28 +75,44 @@ static int loss_of(struct pl_problem *p, const struct pl_batch *batch,
 {
     struct toy *toy = toy_of(p);
     for (int s = 0; s < p->n_stages; s++)
-        memcpy(toy->last + s * toy->width, weights[s], sizeof(float) * (size_t)toy->width);
+        memcpy(toy->last + s * toy->width, weights[s],
+               sizeof(float) * (size_t)toy->width);
     evaluate(p, batch, weights, 0, NULL, loss);
     return 0;
 }
 
-static const struct pl_problem_type toy_type = {"toy", "test", "test", init, gradient,
-                                                loss_of, NULL};
+static size_t bytes(const struct pl_problem *p)
+{
+    return sizeof(float) * (size_t)(p->n_stages * toy_of(p)->width);
+}
+
+static const struct pl_problem_type toy_type = {.name = "toy",
+                                                .summary = "test",
+                                                .source = "test",
+                                                .init = init,
+                                                .gradient = gradient,
+                                                .loss = loss_of,
+                                                .bytes = bytes};
 
 struct pl_problem *toy_new(const struct pl_device *dev, int stages, int rows, int cols,
                            enum pl_param_kind kind, double h, double noise, double q)
 {
     struct pl_problem *p = PL_NEW(1, struct pl_problem);
     struct toy *toy = PL_NEW(1, struct toy);
-    *toy = (struct toy){.h = h, .noise = noise, .q = q, .width = rows * cols, .nan_from = -1};
+    *toy = (struct toy){
+        .h = h, .noise = noise, .q = q, .width = rows * cols, .nan_from = -1};
     toy->last = PL_NEW(stages * rows * cols, float);
-    *p = (struct pl_problem){.type = &toy_type, .device = dev, .n_stages = stages,
-                             .n_params = stages, .params = PL_NEW(stages, struct pl_param),
+    *p = (struct pl_problem){.type = &toy_type,
+                             .device = dev,
+                             .n_stages = stages,
+                             .n_params = stages,
+                             .params = PL_NEW(stages, struct pl_param),
                              .first_param = PL_NEW(stages + 1, int),
-                             .stage_floats = PL_NEW(stages, size_t), .state = toy};
+                             .stage_floats = PL_NEW(stages, size_t),
+                             .state = toy};
     for (int s = 0; s < stages; s++) {
-        p->params[s] = (struct pl_param){.stage = s, .rows = rows, .cols = cols,
-                                         .kind = kind};
+        p->params[s] =
+            (struct pl_param){.stage = s, .rows = rows, .cols = cols, .kind = kind};
         snprintf(p->params[s].name, sizeof p->params[s].name, "x%d", s);
         p->first_param[s + 1] = s + 1;
         p->stage_floats[s] = (size_t)(rows * cols);
@@ -119,12 +137,18 @@ void toy_free(struct pl_problem *p)
 struct pl_run_spec toy_spec(struct pl_problem *p, const struct pl_versions *v,
                             const struct pl_segment *segment)
 {
-    return (struct pl_run_spec){
-        .device = p->device, .problem = p, .versions = v, .fidelity = PL_FIDELITY_STASH,
-        .batch = 4 * v->m, .T = 1, .seed = 7,
-        .optim = {.type = pl_optim_find("sgd"), .lr = 0.05},
-        .rate = {.kind = PL_RATE_CONSTANT, .total = v->updates},
-        .n_segments = 1, .segments = segment, .eval_sequences = 1};
+    return (struct pl_run_spec){.device = p->device,
+                                .problem = p,
+                                .versions = v,
+                                .fidelity = PL_FIDELITY_STASH,
+                                .batch = 4 * v->m,
+                                .T = 1,
+                                .seed = 7,
+                                .optim = {.type = pl_optim_find("sgd"), .lr = 0.05},
+                                .rate = {.kind = PL_RATE_CONSTANT, .total = v->updates},
+                                .n_segments = 1,
+                                .segments = segment,
+                                .eval_sequences = 1};
 }
 
 struct pl_segment toy_segment(const char *corrector, double c,

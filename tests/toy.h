@@ -1,7 +1,7 @@
-/* A small problem for tests of the training loop: coordinates on stages, on a host-memory
- * device,
- *   loss(x) = mean over the batch's samples k of sum_i h/2 (x_i - noise z_ki)^2 + q/4 x_i^4,
- * z standard normal, a pure function of (seed, k, i). It records the weights it was given. */
+/* A small problem for tests of the training loop: coordinates on stages, on a
+ * host-memory device, loss(x) = mean over the batch's samples k of sum_i h/2 (x_i -
+ * noise z_ki)^2 + q/4 x_i^4, z standard normal, a pure function of (seed, k, i). It
+ * records the weights it was given. */
 #ifndef PL_TESTS_TOY_H
 #define PL_TESTS_TOY_H
 
@@ -9,14 +9,14 @@
 
 struct toy {
     double h, noise, q;
-    int width;           /* floats per stage */
-    int64_t n_reads;     /* gradient calls */
-    float *reads;        /* [n_reads][stages][width] forward weights of each */
-    float *last;         /* [stages][width] weights of the latest loss call */
-    int64_t *first;      /* [n_reads] index of the batch's first sample */
-    int *B;              /* [n_reads] */
-    int delay_us;        /* sleep in every gradient */
-    int64_t nan_from;    /* gradient call from which the loss is NaN, -1: never */
+    int width;        /* floats per stage */
+    int64_t n_reads;  /* gradient calls */
+    float *reads;     /* [n_reads][stages][width] forward weights of each */
+    float *last;      /* [stages][width] weights of the latest loss call */
+    int64_t *first;   /* [n_reads] index of the batch's first sample */
+    int *B;           /* [n_reads] */
+    int delay_us;     /* sleep in every gradient */
+    int64_t nan_from; /* gradient call from which the loss is NaN, -1: never */
 };
 
 /* stages x (rows, cols) tensors; kind MATRIX or VECTOR. */

@@ -45,7 +45,8 @@ static int bad(const struct stream *st, const char *what)
 /* Host bytes through the checksum, to or from the file. */
 static int pass(struct stream *st, void *data, size_t n)
 {
-    size_t done = st->writing ? fwrite(data, 1, n, st->file) : fread(data, 1, n, st->file);
+    size_t done =
+        st->writing ? fwrite(data, 1, n, st->file) : fread(data, 1, n, st->file);
     if (done != n && st->writing)
         return pl_fail(PL_EIO, "%s: cannot write checkpoint: %s", st->path,
                        strerror(errno));
@@ -59,9 +60,11 @@ static int pass_device(struct stream *st, void *data, size_t n)
 {
     for (size_t at = 0; at < n; at += CHUNK) {
         size_t k = n - at < CHUNK ? n - at : CHUNK;
-        int rc = st->writing ? st->device->download(st->buffer, (char *)data + at, k) : 0;
+        int rc =
+            st->writing ? st->device->download(st->buffer, (char *)data + at, k) : 0;
         if (!rc) rc = pass(st, st->buffer, k);
-        if (!rc && !st->writing) rc = st->device->upload((char *)data + at, st->buffer, k);
+        if (!rc && !st->writing)
+            rc = st->device->upload((char *)data + at, st->buffer, k);
         if (rc) return rc;
     }
     return 0;
@@ -99,7 +102,8 @@ static size_t weight_bytes(const struct pl_wstage *w)
 static int pass_weights(struct stream *st, struct pl_run_state *run)
 {
     size_t bytes = 0;
-    for (int s = 0; s < run->plan.n_stages; s++) bytes += weight_bytes(&run->store.stages[s]);
+    for (int s = 0; s < run->plan.n_stages; s++)
+        bytes += weight_bytes(&run->store.stages[s]);
     int rc = begin(st, WEIGHTS, bytes);
     for (int s = 0; s < run->plan.n_stages && !rc; s++) {
         const struct pl_wstage *w = &run->store.stages[s];
@@ -130,8 +134,9 @@ static int pass_rows(struct stream *st, struct meta *meta, struct pl_run_result 
     if (rc) return rc;
     if (!st->writing) {
         bool fits = meta->n_rows >= 0 && meta->n_evals >= 0 && meta->next >= 0;
-        if (r->rows) fits &= meta->n_rows <= max_rows && meta->next <= max_rows &&
-                             meta->n_evals <= max_evals;
+        if (r->rows)
+            fits &= meta->n_rows <= max_rows && meta->next <= max_rows &&
+                    meta->n_evals <= max_evals;
         if (!fits) return bad(st, "has other sizes than this run");
         if (!r->rows) r->rows = PL_NEW(meta->n_rows, struct pl_row);
         if (!r->evals) r->evals = PL_NEW(meta->n_evals, struct pl_eval);
@@ -149,7 +154,8 @@ static int pass_rows(struct stream *st, struct meta *meta, struct pl_run_result 
 static uint64_t file_bytes(const struct pl_run_state *run)
 {
     uint64_t bytes = sizeof(struct header) + SECTIONS * (2 * sizeof(uint64_t) + 4);
-    bytes += sizeof(struct meta) + sizeof(struct pl_row) * (uint64_t)run->result.n_rows +
+    bytes += sizeof(struct meta) +
+             sizeof(struct pl_row) * (uint64_t)run->result.n_rows +
              sizeof(struct pl_eval) * (uint64_t)run->result.n_evals;
     for (int s = 0; s < run->plan.n_stages; s++)
         bytes += weight_bytes(&run->store.stages[s]) +
@@ -159,8 +165,10 @@ static uint64_t file_bytes(const struct pl_run_state *run)
 
 static int write_all(struct stream *st, struct pl_run_state *run)
 {
-    struct header h = {.version = FORMAT, .sections = SECTIONS,
-                       .fingerprint = run->spec->fingerprint, .bytes = file_bytes(run)};
+    struct header h = {.version = FORMAT,
+                       .sections = SECTIONS,
+                       .fingerprint = run->spec->fingerprint,
+                       .bytes = file_bytes(run)};
     struct meta meta = {run->next, run->result.status, run->result.diverged_at,
                         run->result.n_rows, run->result.n_evals};
     memcpy(h.magic, magic, sizeof magic);
@@ -175,8 +183,10 @@ int pl_checkpoint_save(struct pl_run_state *run)
 {
     struct pl_file *file = pl_file_create(run->spec->checkpoint);
     if (!file) return PL_EIO;
-    struct stream st = {.path = run->spec->checkpoint, .file = pl_file_stream(file),
-                        .writing = true, .device = run->spec->device,
+    struct stream st = {.path = run->spec->checkpoint,
+                        .file = pl_file_stream(file),
+                        .writing = true,
+                        .device = run->spec->device,
                         .buffer = pl_alloc(CHUNK, 1)};
     int rc = write_all(&st, run);
     free(st.buffer);
@@ -197,9 +207,11 @@ static int check_header(struct stream *st, uint64_t fingerprint)
     if (h.crc != pl_crc32(0, &h, offsetof(struct header, crc)) || h.zero)
         return bad(st, "is corrupt");
     if (h.fingerprint != fingerprint)
-        return pl_fail(PL_EINPUT, "%s: checkpoint is of another run (fingerprint %016llx, "
-                                  "expected %016llx)", st->path,
-                       (unsigned long long)h.fingerprint, (unsigned long long)fingerprint);
+        return pl_fail(PL_EINPUT,
+                       "%s: checkpoint is of another run (fingerprint %016llx, "
+                       "expected %016llx)",
+                       st->path, (unsigned long long)h.fingerprint,
+                       (unsigned long long)fingerprint);
     if (fseek(st->file, 0, SEEK_END) || ftell(st->file) < 0)
         return bad(st, "cannot be read");
     if ((uint64_t)ftell(st->file) < h.bytes) return bad(st, "is truncated");

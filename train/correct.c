@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#define CORRECTORS(X)                                                                    \
+#define CORRECTORS(X) \
     X(none) X(nesterov) X(feedback) X(prediction) X(custom) X(lookahead)
 
 #define X(name) extern const struct pl_corrector_type pl_corrector_##name;

@@ -1,6 +1,7 @@
-/* Newton-Schulz approximation of the polar factor, X <- a X + (b A + c A^2) X with A = X X^T
- * on the short side, after X / (||X|| + 1e-7): Jordan's quintic, KellerJordan/Muon. It does
- * not converge to 1: singular values land in about [0.68, 1.13]. */
+/* Newton-Schulz approximation of the polar factor, X <- a X + (b A + c A^2) X with A =
+ * X X^T on the short side, after X / (||X|| + 1e-7): Jordan's quintic,
+ * KellerJordan/Muon. It does not converge to 1: singular values land in about
+ * [0.68, 1.13]. */
 #include "train/optim.h"
 
 #include <math.h>

@@ -1,7 +1,7 @@
-/* Learning-rate schedules. Warm-up (n+1)/(W+1) wastes no update on rate 0 (nanoGPT); cosine
- * floor + (1-floor)/2 (1 + cos pi x), x = (n-W)/(S-W) (nanoGPT, OLMoE); WSD holds, then
- * floor + (1-floor)(1 - sqrt((n-s0)/D)) over the last D = decay_fraction S updates
- * (SmolLM; Hu et al., arXiv 2404.06395). */
+/* Learning-rate schedules. Warm-up (n+1)/(W+1) wastes no update on rate 0 (nanoGPT);
+ * cosine floor + (1-floor)/2 (1 + cos pi x), x = (n-W)/(S-W) (nanoGPT, OLMoE); WSD
+ * holds, then floor + (1-floor)(1 - sqrt((n-s0)/D)) over the last D = decay_fraction S
+ * updates (SmolLM; Hu et al., arXiv 2404.06395). */
 #include "train/optim.h"
 
 #include <math.h>

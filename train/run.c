@@ -58,12 +58,14 @@ static int update(struct pl_run_state *run)
     return evaluate(run, n + 1);
 }
 
-/* A checkpoint between updates says "interrupted": that is what it is if nothing follows. */
+/* A checkpoint between updates says "interrupted": that is what it is if nothing
+ * follows. */
 static int checkpoint_if_due(struct pl_run_state *run)
 {
     const struct pl_run_spec *spec = run->spec;
     if (!spec->checkpoint) return 0;
-    bool due = spec->checkpoint_updates > 0 && run->next % spec->checkpoint_updates == 0;
+    bool due =
+        spec->checkpoint_updates > 0 && run->next % spec->checkpoint_updates == 0;
     if (!due && spec->checkpoint_s > 0)
         due = pl_clock() - run->saved_at >= spec->checkpoint_s;
     if (!due) return 0;

@@ -1,5 +1,5 @@
-/* Validation: mean loss over evenly spaced windows (convex problems: the loss itself) at the
- * newest version on every stage. */
+/* Validation: mean loss over evenly spaced windows (convex problems: the loss itself)
+ * at the newest version on every stage. */
 #include "train/run_state.h"
 
 static int chunk_loss(struct pl_run_state *run, int64_t first, int B,
@@ -9,13 +9,17 @@ static int chunk_loss(struct pl_run_state *run, int64_t first, int B,
     const size_t T = (size_t)spec->T, n = (size_t)B * T;
     int32_t *tokens = run->host, *targets = run->host + n;
     for (int b = 0; b < B; b++)
-        pl_data_valid(spec->data, first + b, spec->eval_sequences, tokens + (size_t)b * T,
-                      targets + (size_t)b * T);
+        pl_data_valid(spec->data, first + b, spec->eval_sequences,
+                      tokens + (size_t)b * T, targets + (size_t)b * T);
     int rc = spec->device->upload(run->tokens, tokens, sizeof(int32_t) * n);
     if (!rc) rc = spec->device->upload(run->targets, targets, sizeof(int32_t) * n);
     if (rc) return rc;
-    struct pl_batch batch = {.B = B, .T = spec->T, .tokens = run->tokens,
-                             .targets = run->targets, .seed = spec->seed, .index = first};
+    struct pl_batch batch = {.B = B,
+                             .T = spec->T,
+                             .tokens = run->tokens,
+                             .targets = run->targets,
+                             .seed = spec->seed,
+                             .index = first};
     return spec->problem->type->loss(spec->problem, &batch, weights, loss);
 }
 

@@ -18,7 +18,8 @@ static int check_map(const struct pl_versions *v)
                 return pl_fail(PL_ECONFIG,
                                "version map: stage %d microbatch %lld reads versions "
                                "%lld/%lld, expected 0 <= forward <= backward <= %lld",
-                               s, (long long)i, (long long)f, (long long)b, (long long)n);
+                               s, (long long)i, (long long)f, (long long)b,
+                               (long long)n);
         }
     return 0;
 }
@@ -34,14 +35,17 @@ static int check_combinations(const struct pl_run_spec *spec)
 {
     if (map_is_global(spec->versions)) return 0;
     if (spec->problem->shared_across_stages)
-        return pl_fail(PL_EUNSUP, "a tensor is shared by two stages that read different "
-                                  "versions; set model.tied: no");
+        return pl_fail(PL_EUNSUP,
+                       "a tensor is shared by two stages that read different "
+                       "versions; set model.tied: no");
     if (spec->fidelity == PL_FIDELITY_GLOBAL)
-        return pl_fail(PL_ECONFIG, "delay.fidelity: global needs one version per microbatch "
-                                   "on all stages, this schedule's stages differ; use stash");
+        return pl_fail(PL_ECONFIG,
+                       "delay.fidelity: global needs one version per microbatch "
+                       "on all stages, this schedule's stages differ; use stash");
     if (spec->clip > 0 && spec->clip_scope == PL_CLIP_GLOBAL)
-        return pl_fail(PL_ECONFIG, "clip.scope: global needs one version per microbatch on "
-                                   "all stages, this schedule's stages differ; use stage");
+        return pl_fail(PL_ECONFIG,
+                       "clip.scope: global needs one version per microbatch on "
+                       "all stages, this schedule's stages differ; use stage");
     return 0;
 }
 
@@ -51,12 +55,14 @@ static int check_segments(const struct pl_run_spec *spec)
     for (int k = 0; k < spec->n_segments; k++) {
         const struct pl_segment *g = &spec->segments[k];
         if (g->updates < 1)
-            return pl_fail(PL_ECONFIG, "segment %d has %lld updates, expected at least 1", k,
+            return pl_fail(PL_ECONFIG,
+                           "segment %d has %lld updates, expected at least 1", k,
                            (long long)g->updates);
         sum += g->updates;
         for (int s = 0; s < spec->versions->stages; s++)
             if (!isfinite(pl_run_coefficient(spec, k, sum - g->updates, s)))
-                return pl_fail(PL_ECONFIG, "corrector.c: must be given for corrector %s",
+                return pl_fail(PL_ECONFIG,
+                               "corrector.c: must be given for corrector %s",
                                g->corrector.type->name);
     }
     if (sum != spec->versions->updates)
@@ -69,11 +75,13 @@ static int check(const struct pl_run_spec *spec)
 {
     const struct pl_versions *v = spec->versions;
     if (v->stages != spec->problem->n_stages)
-        return pl_fail(PL_ECONFIG, "version map has %d stages, the problem %d", v->stages,
-                       spec->problem->n_stages);
+        return pl_fail(PL_ECONFIG, "version map has %d stages, the problem %d",
+                       v->stages, spec->problem->n_stages);
     if (spec->batch < 1 || spec->batch % v->m)
-        return pl_fail(PL_ECONFIG, "train.batch: %d sequences do not split into %d "
-                                   "microbatches", spec->batch, v->m);
+        return pl_fail(PL_ECONFIG,
+                       "train.batch: %d sequences do not split into %d "
+                       "microbatches",
+                       spec->batch, v->m);
     if (spec->data && spec->T < 1)
         return pl_fail(PL_ECONFIG, "train.seq_len: %d, expected at least 1", spec->T);
     int rc = check_map(v);
@@ -81,7 +89,8 @@ static int check(const struct pl_run_spec *spec)
     return rc ? rc : check_segments(spec);
 }
 
-double pl_run_coefficient(const struct pl_run_spec *spec, int k, int64_t begin, int stage)
+double pl_run_coefficient(const struct pl_run_spec *spec, int k, int64_t begin,
+                          int stage)
 {
     const struct pl_versions *v = spec->versions;
     const struct pl_segment *g = &spec->segments[k];
@@ -132,10 +141,13 @@ int pl_run_plan(const struct pl_run_spec *spec, struct pl_run_plan *plan)
     int rc = check(spec);
     if (rc) return rc;
     const int P = spec->problem->n_stages;
-    *plan = (struct pl_run_plan){
-        .n_stages = P, .depth = PL_NEW(P, int), .history = PL_NEW(P, bool),
-        .live = PL_NEW(P, bool), .state_floats = PL_NEW(P, size_t),
-        .state_offset = PL_NEW(spec->problem->n_params, size_t)};
+    *plan =
+        (struct pl_run_plan){.n_stages = P,
+                             .depth = PL_NEW(P, int),
+                             .history = PL_NEW(P, bool),
+                             .live = PL_NEW(P, bool),
+                             .state_floats = PL_NEW(P, size_t),
+                             .state_offset = PL_NEW(spec->problem->n_params, size_t)};
     plan_store(spec, plan);
     plan_optimizer(spec, plan);
     return 0;

@@ -98,8 +98,8 @@ int pl_run_enter(struct pl_run_state *run, int64_t n, bool resumed)
         bool at_read = spec->segments[run->segment].corrector.type->at_read;
         for (int s = 0; s < run->plan.n_stages && !rc; s++)
             rc = pl_wstore_begin(&run->store, s,
-                                 pl_run_coefficient(spec, run->segment, begin, s), at_read,
-                                 resumed);
+                                 pl_run_coefficient(spec, run->segment, begin, s),
+                                 at_read, resumed);
     }
     return rc;
 }

@@ -6,30 +6,30 @@
 #include "train/run.h"
 #include "train/wstore.h"
 
-struct pl_run_plan {          /* owned: pl_run_plan_free */
+struct pl_run_plan { /* owned: pl_run_plan_free */
     int n_stages;
-    int *depth;               /* [stages] versions kept */
-    bool *history, *live;     /* [stages] as pl_wstore_open */
-    size_t *state_floats;     /* [stages] optimizer state */
-    size_t *state_offset;     /* [params] within the stage's state */
-    size_t scratch_floats;    /* most that any tensor's rule wants */
-    size_t widest;            /* floats of the largest stage */
+    int *depth;            /* [stages] versions kept */
+    bool *history, *live;  /* [stages] as pl_wstore_open */
+    size_t *state_floats;  /* [stages] optimizer state */
+    size_t *state_offset;  /* [params] within the stage's state */
+    size_t scratch_floats; /* most that any tensor's rule wants */
+    size_t widest;         /* floats of the largest stage */
 };
 
-struct pl_run_state {         /* owned: pl_run_state_close */
+struct pl_run_state { /* owned: pl_run_state_close */
     const struct pl_run_spec *spec;
     struct pl_run_plan plan;
     struct pl_wstore store;
-    float **grads;            /* [stages] also holds y during an evaluation */
-    float **state;            /* [stages] optimizer state, NULL where none */
-    float *u, *scratch;       /* one stage's update; rule's scratch */
+    float **grads;                     /* [stages] also holds y during an evaluation */
+    float **state;                     /* [stages] optimizer state, NULL where none */
+    float *u, *scratch;                /* one stage's update; rule's scratch */
     const float **forward, **backward; /* [stages] pointers of the current microbatch */
-    double *norms;            /* [stages] gradient norms of the current update */
+    double *norms; /* [stages] gradient norms of the current update */
     int32_t *host, *tokens, *targets; /* (batch,T): host 2x, device */
-    int segment;              /* current stretch, -1 before the first */
-    int64_t segment_end;      /* first update after it */
-    int64_t next;             /* next update */
-    double saved_at;          /* pl_clock of the last checkpoint */
+    int segment;                      /* current stretch, -1 before the first */
+    int64_t segment_end;              /* first update after it */
+    int64_t next;                     /* next update */
+    double saved_at;                  /* pl_clock of the last checkpoint */
     struct pl_run_result result; /* rows and evals so far; arrays hold the whole run */
 };
 
@@ -37,7 +37,8 @@ struct pl_run_state {         /* owned: pl_run_state_close */
 int pl_run_plan(const struct pl_run_spec *spec, struct pl_run_plan *plan);
 void pl_run_plan_free(struct pl_run_plan *plan);
 /* Coefficient of a stage in stretch k, which starts at update `begin`. */
-double pl_run_coefficient(const struct pl_run_spec *spec, int k, int64_t begin, int stage);
+double pl_run_coefficient(const struct pl_run_spec *spec, int k, int64_t begin,
+                          int stage);
 /* Number of evaluations of a run that completes. */
 int64_t pl_run_n_evals(const struct pl_run_spec *spec);
 

@@ -1,5 +1,5 @@
-/* One update: gradients at the versions of the map, clip (torch: min(1, C/(N + 1e-6)), N the
- * norm over the scope), optimizer, corrector. */
+/* One update: gradients at the versions of the map, clip (torch: min(1, C/(N + 1e-6)),
+ * N the norm over the scope), optimizer, corrector. */
 #include "train/run_state.h"
 
 #include <math.h>
@@ -35,8 +35,8 @@ static int accumulate(struct pl_run_state *run, int64_t micro, int64_t first, in
         run->forward[s] = pl_wstore_read(&run->store, s, v->forward[at]);
         run->backward[s] = pl_wstore_read(&run->store, s, v->backward[at]);
     }
-    return spec->problem->type->gradient(spec->problem, &batch, run->forward, run->backward,
-                                         scale, run->grads, loss);
+    return spec->problem->type->gradient(spec->problem, &batch, run->forward,
+                                         run->backward, scale, run->grads, loss);
 }
 
 static bool fuses(const struct pl_run_spec *spec, int64_t n)
@@ -45,7 +45,8 @@ static bool fuses(const struct pl_run_spec *spec, int64_t n)
     if (spec->replay || !pl_versions_fused(v, n)) return false;
     for (int s = 0; s < v->stages; s++)
         for (int64_t i = n * v->m + 1; i < (n + 1) * v->m; i++)
-            if (v->backward[s * v->n_micro + i] != v->backward[s * v->n_micro + n * v->m])
+            if (v->backward[s * v->n_micro + i] !=
+                v->backward[s * v->n_micro + n * v->m])
                 return false;
     return true;
 }
@@ -56,12 +57,13 @@ int pl_run_gradient(struct pl_run_state *run, int64_t n, struct pl_row *row)
     const int parts = fuses(spec, n) ? 1 : spec->versions->m, B = spec->batch / parts;
     int rc = 0;
     for (int s = 0; s < run->plan.n_stages && !rc; s++)
-        rc = spec->device->zero(run->grads[s], sizeof(float) * run->store.stages[s].floats);
+        rc = spec->device->zero(run->grads[s],
+                                sizeof(float) * run->store.stages[s].floats);
     row->loss = 0;
     for (int i = 0; i < parts && !rc; i++) {
         double loss = 0;
-        rc = accumulate(run, n * spec->versions->m + i, n * spec->batch + (int64_t)i * B, B,
-                        1.0 / parts, &loss);
+        rc = accumulate(run, n * spec->versions->m + i,
+                        n * spec->batch + (int64_t)i * B, B, 1.0 / parts, &loss);
         row->loss += loss / parts;
     }
     return rc;
@@ -76,7 +78,8 @@ static int clip(struct pl_run_state *run, struct pl_row *row)
     int rc = 0;
     for (int s = 0; s < run->plan.n_stages && !rc; s++) {
         double square = 0;
-        rc = dev->dot(run->store.stages[s].floats, run->grads[s], run->grads[s], &square);
+        rc = dev->dot(run->store.stages[s].floats, run->grads[s], run->grads[s],
+                      &square);
         run->norms[s] = sqrt(square);
         total += square;
     }
@@ -101,10 +104,12 @@ static int staleness(struct pl_run_state *run, int64_t n, int s, double *square)
     const size_t floats = run->store.stages[s].floats;
     int64_t oldest = n;
     for (int64_t i = n * v->m; i < (n + 1) * v->m; i++)
-        if (v->forward[s * v->n_micro + i] < oldest) oldest = v->forward[s * v->n_micro + i];
+        if (v->forward[s * v->n_micro + i] < oldest)
+            oldest = v->forward[s * v->n_micro + i];
     if (oldest == n) return 0;
     double part = 0;
-    int rc = dev->copy(run->u, pl_wstore_read(&run->store, s, n), sizeof(float) * floats);
+    int rc =
+        dev->copy(run->u, pl_wstore_read(&run->store, s, n), sizeof(float) * floats);
     if (!rc)
         rc = dev->axpby(floats, -1, pl_wstore_read(&run->store, s, oldest), 1, run->u);
     if (!rc) rc = dev->dot(floats, run->u, run->u, &part);
@@ -121,9 +126,9 @@ static int optimize(struct pl_run_state *run, int64_t n, int s, double rate)
     for (int i = problem->first_param[s]; i < problem->first_param[s + 1] && !rc; i++) {
         const struct pl_param *p = &problem->params[i];
         float *state = run->state[s] ? run->state[s] + run->plan.state_offset[i] : NULL;
-        rc = spec->optim.type->step(&spec->optim, spec->device, p, run->grads[s] + p->offset,
-                                    w + p->offset, state, run->scratch, n + 1, rate,
-                                    run->u + p->offset);
+        rc = spec->optim.type->step(&spec->optim, spec->device, p,
+                                    run->grads[s] + p->offset, w + p->offset, state,
+                                    run->scratch, n + 1, rate, run->u + p->offset);
     }
     return rc;
 }

@@ -1,5 +1,5 @@
-/* x[n+1] = x[n] - (1+c) u[n] + c u[n-1], or y[n+1] = y[n] - u[n] read at y - c u. Both are
- * one trajectory (arXiv 2606.30634; train/correct.h). */
+/* x[n+1] = x[n] - (1+c) u[n] + c u[n-1], or y[n+1] = y[n] - u[n] read at y - c u. Both
+ * are one trajectory (arXiv 2606.30634; train/correct.h). */
 #include "train/wstore.h"
 
 #include <stdlib.h>
@@ -23,11 +23,12 @@ static int open_stage(struct pl_wstage *w, const struct pl_device *dev, bool his
     return rc;
 }
 
-int pl_wstore_open(struct pl_wstore *store, const struct pl_device *device, int n_stages,
-                   const size_t *floats, const int *depth, const bool *history,
-                   const bool *live)
+int pl_wstore_open(struct pl_wstore *store, const struct pl_device *device,
+                   int n_stages, const size_t *floats, const int *depth,
+                   const bool *history, const bool *live)
 {
-    *store = (struct pl_wstore){.device = device, .n_stages = n_stages,
+    *store = (struct pl_wstore){.device = device,
+                                .n_stages = n_stages,
                                 .stages = PL_NEW(n_stages, struct pl_wstage)};
     for (int s = 0; s < n_stages; s++) {
         store->stages[s].floats = floats[s];
@@ -92,14 +93,16 @@ int pl_wstore_write(struct pl_wstore *store, int stage, int64_t n, const float *
 {
     const struct pl_device *dev = store->device;
     struct pl_wstage *w = &store->stages[stage];
-    float *now = pl_wstore_read(store, stage, n), *next = pl_wstore_read(store, stage, n + 1);
+    float *now = pl_wstore_read(store, stage, n),
+          *next = pl_wstore_read(store, stage, n + 1);
     const bool ordinary = hold && n == 0;
     int rc = 0;
     if (w->at_read) {
         rc = write_at_read(dev, w, next, u, ordinary);
     } else {
         if (next != now) rc = dev->copy(next, now, bytes_of(w));
-        if (!rc) rc = dev->axpby(w->floats, ordinary ? -1 : (float)-(1 + w->c), u, 1, next);
+        if (!rc)
+            rc = dev->axpby(w->floats, ordinary ? -1 : (float)-(1 + w->c), u, 1, next);
         if (!rc && w->c != 0 && n > 0)
             rc = dev->axpby(w->floats, (float)w->c, w->u_last, 1, next);
     }

@@ -11,4 +11,5 @@ static double coefficient(double given, double beta, int64_t tau)
 }
 
 const struct pl_corrector_type pl_corrector_feedback = {
-    "feedback", "c = 1, error feedback (0 on a stage without delay)", "arXiv 2606.30634", coefficient, false};
+    "feedback", "c = 1, error feedback (0 on a stage without delay)",
+    "arXiv 2606.30634", coefficient, false};

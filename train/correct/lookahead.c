@@ -1,5 +1,5 @@
-/* Look-ahead: y[n+1] = y[n] - u[n], gradients read at y[n] - c u[n-1], c = tau. The same
- * trajectory as the c-family, stored at the other iterate. Source: SpecTrain,
+/* Look-ahead: y[n+1] = y[n] - u[n], gradients read at y[n] - c u[n-1], c = tau. The
+ * same trajectory as the c-family, stored at the other iterate. Source: SpecTrain,
  * arXiv 1809.02839; PipeOptim. */
 #include "train/correct.h"
 
@@ -12,4 +12,5 @@ static double coefficient(double given, double beta, int64_t tau)
 }
 
 const struct pl_corrector_type pl_corrector_lookahead = {
-    "lookahead", "c = tau, weights predicted when read", "SpecTrain, arXiv 1809.02839", coefficient, true};
+    "lookahead", "c = tau, weights predicted when read", "SpecTrain, arXiv 1809.02839",
+    coefficient, true};

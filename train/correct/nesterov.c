@@ -11,4 +11,5 @@ static double coefficient(double given, double beta, int64_t tau)
 }
 
 const struct pl_corrector_type pl_corrector_nesterov = {
-    "nesterov", "c = beta, delayed Nesterov momentum", "arXiv 2505.01099", coefficient, false};
+    "nesterov", "c = beta, delayed Nesterov momentum", "arXiv 2505.01099", coefficient,
+    false};

@@ -1,4 +1,5 @@
-/* No correction: x[n+1] = x[n] - u[n], c = 0. Plain delayed updates (2BW, arXiv 2006.09503). */
+/* No correction: x[n+1] = x[n] - u[n], c = 0. Plain delayed updates (2BW, arXiv
+ * 2006.09503). */
 #include "train/correct.h"
 
 #include <math.h>

@@ -11,4 +11,5 @@ static double coefficient(double given, double beta, int64_t tau)
 }
 
 const struct pl_corrector_type pl_corrector_prediction = {
-    "prediction", "c = tau, weight prediction stored at the predicted point", "SpecTrain, arXiv 1809.02839", coefficient, false};
+    "prediction", "c = tau, weight prediction stored at the predicted point",
+    "SpecTrain, arXiv 1809.02839", coefficient, false};

@@ -1,4 +1,5 @@
-/* AdamW: m += (1-b1)(g-m), v = b2 v + (1-b2) g^2, u = eta/bc1 m / (sqrt(v)/sqrt(bc2) + eps)
+/* AdamW: m += (1-b1)(g-m), v = b2 v + (1-b2) g^2, u = eta/bc1 m / (sqrt(v)/sqrt(bc2) +
+ * eps)
  * + eta decay w, bc = 1 - b^t. Source: torch.optim.AdamW; Loshchilov & Hutter,
  * arXiv 1711.05101. */
 #include "train/optim.h"
@@ -23,13 +24,19 @@ static int step(const struct pl_optim *o, const struct pl_device *dev,
 {
     (void)scratch;
     const size_t n = pl_param_size(p);
-    const struct pl_adamw_args args = {
-        .eta = rate * o->lr, .decay = o->decay, .beta1 = o->beta1, .beta2 = o->beta2,
-        .eps = o->eps, .bc1 = 1 - pow(o->beta1, (double)t),
-        .bc2 = 1 - pow(o->beta2, (double)t)};
+    const struct pl_adamw_args args = {.eta = rate * o->lr,
+                                       .decay = o->decay,
+                                       .beta1 = o->beta1,
+                                       .beta2 = o->beta2,
+                                       .eps = o->eps,
+                                       .bc1 = 1 - pow(o->beta1, (double)t),
+                                       .bc2 = 1 - pow(o->beta2, (double)t)};
     return dev->adamw(n, &args, g, w, state, state + n, u);
 }
 
-const struct pl_optim_type pl_optim_adamw = {
-    "adamw", "Adam with decoupled weight decay", "torch.optim.AdamW, arXiv 1711.05101",
-    state_floats, scratch_floats, step};
+const struct pl_optim_type pl_optim_adamw = {"adamw",
+                                             "Adam with decoupled weight decay",
+                                             "torch.optim.AdamW, arXiv 1711.05101",
+                                             state_floats,
+                                             scratch_floats,
+                                             step};

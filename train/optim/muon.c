@@ -1,8 +1,8 @@
 /* Muon: M = mu M + (1-mu) G, U = (1-mu) G + mu M (Nesterov; sum form: M = mu M + G,
  * U = G + mu M), O = NewtonSchulz(U), u = eta s O + eta decay w with
- * s = sqrt(max(1, rows/cols)) (KellerJordan/Muon) or 0.2 sqrt(max(rows, cols)) (Moonlight,
- * arXiv 2502.16982). Tensors that are not hidden matrices take AdamW with aux_lr and
- * aux_decay. */
+ * s = sqrt(max(1, rows/cols)) (KellerJordan/Muon) or 0.2 sqrt(max(rows, cols))
+ * (Moonlight, arXiv 2502.16982). Tensors that are not hidden matrices take AdamW with
+ * aux_lr and aux_decay. */
 #include "train/optim.h"
 
 #include <math.h>
@@ -26,10 +26,13 @@ static int auxiliary(const struct pl_optim *o, const struct pl_device *dev,
                      float *state, int64_t t, double rate, float *u)
 {
     const size_t n = pl_param_size(p);
-    const struct pl_adamw_args args = {
-        .eta = rate * o->aux_lr, .decay = o->aux_decay, .beta1 = o->beta1,
-        .beta2 = o->beta2, .eps = o->eps, .bc1 = 1 - pow(o->beta1, (double)t),
-        .bc2 = 1 - pow(o->beta2, (double)t)};
+    const struct pl_adamw_args args = {.eta = rate * o->aux_lr,
+                                       .decay = o->aux_decay,
+                                       .beta1 = o->beta1,
+                                       .beta2 = o->beta2,
+                                       .eps = o->eps,
+                                       .bc1 = 1 - pow(o->beta1, (double)t),
+                                       .bc2 = 1 - pow(o->beta2, (double)t)};
     return dev->adamw(n, &args, g, w, state, state + n, u);
 }
 
@@ -52,11 +55,15 @@ static int step(const struct pl_optim *o, const struct pl_device *dev,
     if (!rc) rc = pl_newton_schulz(dev, p->rows, p->cols, o->ns_steps, u, scratch);
     /* Decay takes the unscaled rate, as all references do. */
     if (!rc)
-        rc = dev->axpby(n, (float)(eta * o->decay), w, (float)(eta * shape_scale(o, p)), u);
+        rc = dev->axpby(n, (float)(eta * o->decay), w, (float)(eta * shape_scale(o, p)),
+                        u);
     return rc;
 }
 
 const struct pl_optim_type pl_optim_muon = {
-    "muon", "orthogonalised momentum for hidden matrices, AdamW elsewhere",
+    "muon",
+    "orthogonalised momentum for hidden matrices, AdamW elsewhere",
     "KellerJordan/Muon; Moonlight, arXiv 2502.16982",
-    state_floats, scratch_floats, step};
+    state_floats,
+    scratch_floats,
+    step};

@@ -1,7 +1,8 @@
 /* SGD with momentum. Sum form m = mu m + g (torch; the first call sets m = g when
  * first_copies), or EMA form m = mu m + (1-mu) g (heavy ball of the theory);
- * direction d = m, or Nesterov's g + mu m (EMA: (1-mu) g + mu m); u = eta d + eta decay w,
- * or decay coupled into g before the momentum. Source: torch.optim.SGD; Polyak 1964. */
+ * direction d = m, or Nesterov's g + mu m (EMA: (1-mu) g + mu m); u = eta d + eta decay
+ * w, or decay coupled into g before the momentum. Source: torch.optim.SGD; Polyak 1964.
+ */
 #include "train/optim.h"
 
 static size_t state_floats(const struct pl_optim *o, const struct pl_param *p)
@@ -40,6 +41,9 @@ static int step(const struct pl_optim *o, const struct pl_device *dev,
     return rc;
 }
 
-const struct pl_optim_type pl_optim_sgd = {
-    "sgd", "stochastic gradient descent with momentum", "torch.optim.SGD",
-    state_floats, scratch_floats, step};
+const struct pl_optim_type pl_optim_sgd = {"sgd",
+                                           "stochastic gradient descent with momentum",
+                                           "torch.optim.SGD",
+                                           state_floats,
+                                           scratch_floats,
+                                           step};
