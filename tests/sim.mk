@@ -1,1 +1,12 @@
-# tests of sim/: check_PROGRAMS += tests/test_x; TESTS += tests/test_x
+check_PROGRAMS += tests/test_sim_time tests/test_sim_delay tests/test_sim_check
+TESTS += tests/test_sim_time tests/test_sim_delay tests/test_sim_check
+sim_test_libs = sim/libsim.a base/libbase.a $(CHECK_LIBS) $(PL_SYSLIBS)
+tests_test_sim_time_SOURCES = tests/test_sim_time.c tests/sim_case.h
+tests_test_sim_time_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+tests_test_sim_time_LDADD = $(sim_test_libs)
+tests_test_sim_delay_SOURCES = tests/test_sim_delay.c tests/sim_case.h
+tests_test_sim_delay_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+tests_test_sim_delay_LDADD = $(sim_test_libs)
+tests_test_sim_check_SOURCES = tests/test_sim_check.c tests/sim_case.h
+tests_test_sim_check_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+tests_test_sim_check_LDADD = $(sim_test_libs)

@@ -1,0 +1,169 @@
+/* bubble = (T - ideal)/T and its relatives; delay, versions and activations per stage.
+ * Conventions: semantics.md, Timeline, as the header repeats them. */
+#include "sim/metrics.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/mem.h"
+
+/* Per stage, one pass over the rows. */
+struct walk {
+    pl_tick first, last, busy;
+    int64_t active, peak;
+    bool begun;
+};
+
+/* Largest window of whole periods of ceil(P/m) updates that starts after the first
+ * period; it ends a period before the run when the run is long enough, so that the
+ * drain (backwards alone, faster than the steady state) stays outside. */
+static void steady_window(const struct pl_schedule *sched, struct pl_metrics *out)
+{
+    const struct pl_shape *shape = &sched->shape;
+    int64_t period = (shape->P + shape->m - 1) / shape->m;
+    out->steady_from = 0;
+    out->steady_to = shape->updates;
+    if (!sched->type->async) return;
+    int64_t last =
+        shape->updates >= 3 * period ? shape->updates - period : shape->updates;
+    out->steady_from = period < shape->updates ? period : shape->updates;
+    out->steady_to = out->steady_from;
+    if (last > period) out->steady_to += (last - period) / period * period;
+}
+
+static void walk_rows(const struct pl_timeline *t, struct walk *walk, pl_tick *step_end)
+{
+    for (int64_t i = 0; i < t->n_ops; i++) {
+        struct walk *w = &walk[t->device[i]];
+        if (!w->begun) w->first = t->start[i];
+        w->begun = true;
+        w->last = t->end[i];
+        w->busy += t->end[i] - t->start[i];
+        if (t->kind[i] == PL_OP_F) {
+            if (++w->active > w->peak) w->peak = w->active;
+        } else if (t->kind[i] == PL_OP_BW || t->kind[i] == PL_OP_W) {
+            w->active--;
+        } else if (t->kind[i] == PL_OP_U && t->device[i] == 0) {
+            step_end[t->micro[i]] = t->end[i];
+        }
+    }
+}
+
+/* Most versions alive after an update of the window, per stage: version v <= n lives
+ * after U_n while a backward that reads it is still to come; the new one is live. */
+static void count_versions(const struct pl_timeline *t, const struct pl_versions *v,
+                           struct pl_metrics *out)
+{
+    int64_t updates = v->updates, n_cells = out->stages * (updates + 1);
+    /* ended[s][v]: updates done on the stage when the last backward of v ends */
+    int64_t *done = PL_NEW(out->stages, int64_t), *ended = PL_NEW(n_cells, int64_t);
+    int64_t *alive = PL_NEW(updates + 1, int64_t);
+    for (int64_t i = 0; i < t->n_ops; i++) {
+        int s = t->chunk[i];
+        if (t->kind[i] == PL_OP_U) done[s]++;
+        if (t->kind[i] != PL_OP_BW && t->kind[i] != PL_OP_W) continue;
+        int64_t version = v->backward[s * v->n_micro + t->micro[i]];
+        ended[s * (updates + 1) + version] = done[s];
+    }
+    for (int s = 0; s < out->stages; s++) {
+        for (int64_t n = 0; n <= updates; n++) alive[n] = 0;
+        for (int64_t k = 0; k < updates; k++) { /* alive after U_n for k <= n < ended */
+            int64_t end = ended[s * (updates + 1) + k];
+            if (end <= k) continue;
+            alive[k]++;
+            alive[end]--;
+        }
+        int64_t now = 0, most = 0;
+        for (int64_t n = 0; n < updates; n++) {
+            now += alive[n];
+            if (n < out->steady_from || n >= out->steady_to) continue;
+            if (now + 1 > most) most = now + 1;
+        }
+        out->stage[s].weight_versions = most;
+    }
+    free(done);
+    free(ended);
+    free(alive);
+}
+
+static void measure_delay(const struct pl_versions *v, struct pl_metrics *out)
+{
+    for (int s = 0; s < out->stages; s++) {
+        struct pl_stage_metrics *stage = &out->stage[s];
+        int64_t from = out->steady_from * v->m, to = out->steady_to * v->m;
+        int64_t least = INT64_MAX, most = 0, sum = 0, startup = 0;
+        for (int64_t i = 0; i < to; i++) {
+            int64_t tau = pl_versions_tau(v, s, i);
+            if (i < from) {
+                startup += tau;
+                continue;
+            }
+            sum += tau;
+            if (tau < least) least = tau;
+            if (tau > most) most = tau;
+        }
+        bool any = to > from;
+        stage->tau_min = any ? (double)least : NAN;
+        stage->tau_max = any ? (double)most : NAN;
+        stage->tau_mean = any ? (double)sum / (double)(to - from) : NAN;
+        stage->tau_startup = from ? (double)startup / (double)from : 0;
+    }
+}
+
+static double ratio(double a, double b)
+{
+    return b > 0 ? a / b : NAN;
+}
+
+static void measure_time(const struct pl_schedule *sched, const struct walk *walk,
+                         const pl_tick *step_end, struct pl_metrics *out)
+{
+    int64_t updates = sched->shape.updates, from = out->steady_from,
+            to = out->steady_to;
+    pl_tick end = 0, busiest = 0, span = 0;
+    for (int s = 0; s < out->stages; s++) {
+        const struct walk *w = &walk[s];
+        if (w->last > end) end = w->last;
+        if (w->busy > busiest) busiest = w->busy;
+        if (w->last - w->first > span) span = w->last - w->first;
+        out->stage[s].busy_s = pl_seconds(w->busy);
+        out->stage[s].peak_activations = w->peak;
+    }
+    out->makespan_s = pl_seconds(end);
+    out->ideal_s = pl_seconds(busiest);
+    if (!sched->type->async)
+        out->step_s = out->makespan_s / (double)updates;
+    else if (to > from)
+        out->step_s =
+            pl_seconds(step_end[to - 1] - step_end[from - 1]) / (double)(to - from);
+    else
+        out->step_s = NAN;
+    out->bubble = ratio(pl_seconds(end - busiest), out->makespan_s);
+    out->bubble_over_ideal = ratio(pl_seconds(end - busiest), out->ideal_s);
+    out->bubble_parallelogram = ratio(pl_seconds(span - busiest), pl_seconds(span));
+    out->bubble_steady = 1 - ratio(out->ideal_s / (double)updates, out->step_s);
+}
+
+void pl_metrics_compute(const struct pl_timeline *timeline,
+                        const struct pl_schedule *sched,
+                        const struct pl_versions *versions, struct pl_metrics *out)
+{
+    *out = (struct pl_metrics){.stages = sched->shape.P};
+    out->stage = PL_NEW(out->stages, struct pl_stage_metrics);
+    struct walk *walk = PL_NEW(out->stages, struct walk);
+    pl_tick *step_end = PL_NEW(sched->shape.updates, pl_tick);
+    steady_window(sched, out);
+    walk_rows(timeline, walk, step_end);
+    measure_time(sched, walk, step_end, out);
+    measure_delay(versions, out);
+    count_versions(timeline, versions, out);
+    free(walk);
+    free(step_end);
+}
+
+void pl_metrics_free(struct pl_metrics *metrics)
+{
+    if (!metrics) return;
+    free(metrics->stage);
+    *metrics = (struct pl_metrics){0};
+}

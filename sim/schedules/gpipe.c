@@ -1,0 +1,44 @@
+/* GPipe: all m forwards, then all m backwards, then the update.
+ *   T per update = (m + P - 1)(F + BW) + 2 (P - 1) c + U;  activations m
+ * Source: Huang et al., NeurIPS 2019 (arXiv 1811.06965); backward order 0..m-1 as in
+ * torch.distributed.pipelining (the order does not change the time). */
+#include "sim/schedules/emit.h"
+
+static int emit(const struct pl_shape *shape, struct pl_schedule *out)
+{
+    pl_emit_begin(shape, out);
+    for (int s = 0; s < shape->P; s++) {
+        int64_t at = out->first[s];
+        for (int64_t g = 0; g < shape->updates; g++)
+            pl_emit_alternating(out, s, g * shape->m, shape->m, shape->m, &at);
+    }
+    return 0;
+}
+
+static void closed(const struct pl_shape *shape, const struct pl_cost *cost,
+                   struct pl_closed *out)
+{
+    pl_closed_flush(shape, cost, 2.0 * (shape->P - 1), out);
+}
+
+static void closed_stage(const struct pl_shape *shape, int stage, int64_t *tau_min,
+                         int64_t *tau_max, int64_t *weight_versions,
+                         int64_t *peak_activations)
+{
+    (void)stage;
+    *tau_min = *tau_max = 0;
+    *weight_versions = 1;
+    *peak_activations = shape->m;
+}
+
+const struct pl_schedule_type pl_schedule_gpipe = {
+    .name = "gpipe",
+    .summary = "all forwards, all backwards, update",
+    .source = "arXiv 1811.06965",
+    .global_version = true,
+    .global_clip = true,
+    .emit = emit,
+    .reads = pl_reads_newest,
+    .closed = closed,
+    .closed_stage = closed_stage,
+};

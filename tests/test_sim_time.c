@@ -1,0 +1,280 @@
+/* Times against closed forms and published tables. All times in the tables are in ms.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/sim_case.h"
+
+static pl_tick ms(double value)
+{
+    return (pl_tick)llround(value * 1e9);
+}
+
+/* 1F1B with F = 10, B + W = 20, c = 1 and one link slower by 15: five independent
+ * engines agree on these (latency links). */
+static const struct {
+    int P, m, slow;
+    double makespan;
+} slow_links[] = {{2, 4, -1, 154},   {2, 4, 0, 214},    {4, 8, -1, 346},
+                  {4, 8, 0, 436},    {4, 8, 2, 464},    {8, 24, -1, 984},
+                  {8, 24, 0, 1244},  {8, 24, 6, 1328},  {16, 64, -1, 2518},
+                  {16, 64, 0, 3228}, {16, 64, 14, 3424}};
+
+START_TEST(latency_rows)
+{
+    for (size_t i = 0; i < sizeof slow_links / sizeof *slow_links; i++) {
+        int P = slow_links[i].P, slow = slow_links[i].slow;
+        struct pl_cost cost = uniform(P, ms(10), ms(20), 0, ms(1));
+        if (slow >= 0) cost.link[slow] += ms(15);
+        struct pl_simulation sim = simulate("1f1b", P, slow_links[i].m, 1, &cost, true);
+        ck_assert_int_eq(end_of(&sim), ms(slow_links[i].makespan));
+        pl_simulation_free(&sim);
+        pl_cost_free(&cost);
+    }
+}
+END_TEST
+
+START_TEST(verified_values)
+{
+    static const struct {
+        int P, m;
+        double c, makespan;
+    } rows[] = {{16, 256, .378, 8523.106},
+                {64, 512, .378, 18104.546},
+                {16, 256, 0, 8331.082},
+                {64, 512, 0, 17676.650}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct pl_cost cost =
+            uniform(rows[i].P, ms(11.325), ms(19.417), 0, ms(rows[i].c));
+        struct pl_simulation sim =
+            simulate("1f1b", rows[i].P, rows[i].m, 1, &cost, false);
+        ck_assert_int_eq(end_of(&sim), ms(rows[i].makespan));
+        ck_assert_double_eq(sim.metrics.makespan_s, pl_seconds(ms(rows[i].makespan)));
+        pl_simulation_free(&sim);
+        pl_cost_free(&cost);
+    }
+}
+END_TEST
+
+/* Zero Bubble (arXiv 2401.10241), bubble rates of 1F1B printed to 4 digits. */
+START_TEST(zero_bubble_table)
+{
+    static const struct {
+        int P, m;
+        double F, B, W, c;
+        const char *bubble;
+    } rows[] = {{8, 24, 18.522, 18.086, 9.337, .601, "0.2431"},
+                {8, 32, 18.513, 18.086, 9.331, .626, "0.1985"},
+                {8, 64, 18.546, 18.097, 9.321, .762, "0.1240"},
+                {8, 24, 29.718, 29.444, 19.927, .527, "0.2347"},
+                {8, 32, 29.802, 29.428, 19.530, .577, "0.1898"},
+                {8, 64, 29.935, 29.621, 19.388, .535, "0.1091"},
+                {16, 48, 11.347, 11.248, 8.132, .377, "0.2552"},
+                {16, 64, 11.307, 11.254, 8.101, .379, "0.2082"},
+                {16, 128, 11.325, 11.308, 8.109, .378, "0.1251"},
+                {32, 96, 10.419, 10.207, 7.715, .408, "0.2646"},
+                {32, 128, 10.408, 10.204, 7.703, .408, "0.2168"},
+                {32, 256, 10.402, 10.248, 7.698, .460, "0.1352"}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        pl_tick f = ms(rows[i].F), b = ms(rows[i].B), w = ms(rows[i].W),
+                c = ms(rows[i].c);
+        pl_tick u = 0;
+        struct pl_cost cost;
+        ck_assert_int_eq(
+            pl_cost_new(rows[i].P, &f, 1, &b, 1, &w, 1, &u, 1, &c, 1, &cost), PL_OK);
+        struct pl_simulation sim =
+            simulate("1f1b", rows[i].P, rows[i].m, 1, &cost, true);
+        char text[32];
+        snprintf(text, sizeof text, "%.4f", sim.metrics.bubble);
+        ck_assert_str_eq(text, rows[i].bubble);
+        ck_assert_double_eq_tol(sim.metrics.bubble, sim.metrics.bubble_steady, 1e-15);
+        pl_simulation_free(&sim);
+        pl_cost_free(&cost);
+    }
+}
+END_TEST
+
+/* Relative error of a sum of a few doubles, each rounded once. */
+static void assert_close(double got, double want, const char *what)
+{
+    ck_assert_msg(fabs(got - want) <= 16 * 2.3e-16 * fabs(want),
+                  "%s: %.17g, closed %.17g", what, got, want);
+}
+
+static void compare_closed(const struct pl_schedule_type *type, int P, int m,
+                           int64_t updates, const struct pl_cost *cost, int *compared)
+{
+    struct pl_shape shape = {P, m, updates};
+    struct pl_closed closed = {NAN, NAN, NAN};
+    type->closed(&shape, cost, &closed);
+    struct pl_simulation sim = simulate(type->name, P, m, updates, cost, false);
+    char what[128];
+    snprintf(what, sizeof what, "%s P=%d m=%d updates=%d F=%lld BW=%lld U=%lld c=%lld",
+             type->name, P, m, (int)updates, (long long)cost->forward[0],
+             (long long)cost->backward[0], (long long)cost->update[0],
+             (long long)(P > 1 ? cost->link[0] : 0));
+    if (!isnan(closed.makespan_s)) {
+        assert_close(sim.metrics.makespan_s, closed.makespan_s, what);
+        ck_assert_double_eq_tol(sim.metrics.bubble_over_ideal, closed.bubble_over_ideal,
+                                1e-12 * (1 + closed.bubble_over_ideal));
+        ++*compared;
+    }
+    if (!isnan(closed.step_s) && !isnan(sim.metrics.step_s)) {
+        assert_close(sim.metrics.step_s, closed.step_s, what);
+        ++*compared;
+    }
+    pl_simulation_free(&sim);
+}
+
+/* Every schedule's closed makespan and step, over shapes and random uniform costs. */
+START_TEST(closed_forms)
+{
+    const struct pl_schedule_type *type = pl_schedule_types[_i];
+    int compared = 0;
+    for (int P = 1; P <= 9; P++)
+        for (int m = 1; m <= 27; m += m < 10 ? 1 : P) {
+            struct pl_shape shape = {P, m, 1};
+            if (type->check && type->check(&shape)) continue;
+            for (uint32_t k = 0; k < 4; k++) {
+                uint64_t key = (uint64_t)(P * 100 + m);
+                pl_tick x[4];
+                for (uint64_t j = 0; j < 4; j++)
+                    x[j] = (pl_tick)pl_rng_below(j, PL_RNG_TEST, key, k, 1000);
+                pl_tick u = k & 1 ? x[2] : 0, c = k & 2 ? x[3] : 0;
+                struct pl_cost cost = uniform(P, x[0] + 1, x[1] + 1, u, c);
+                int64_t updates = type->async ? pl_schedule_default_updates(type, P, m)
+                                              : 1 + _i % 2 + k;
+                compare_closed(type, P, m, updates, &cost, &compared);
+                pl_cost_free(&cost);
+            }
+        }
+    ck_assert_int_gt(compared, 100);
+}
+END_TEST
+
+/* Longest chain of one microbatch and the busiest device bound the makespan; the
+ * checker accepts (inside pl_simulate); integer times scale exactly; equal inputs,
+ * equal outputs. */
+START_TEST(random_costs_hold)
+{
+    const struct pl_schedule_type *type = pl_schedule_types[_i];
+    for (uint64_t seed = 0; seed < 40; seed++) {
+        int P = 1 + (int)pl_rng_below(seed, PL_RNG_TEST, 90, 0, 9);
+        int m = 1 + (int)pl_rng_below(seed, PL_RNG_TEST, 91, 0, 20);
+        struct pl_shape shape = {P, m, 5};
+        if (type->check && type->check(&shape)) m = shape.m = P + m;
+        struct pl_cost cost = random_costs(P, seed, seed % 3 ? 50 : 3);
+        bool barrier = seed & 1;
+        struct pl_simulation sim = simulate(type->name, P, m, 5, &cost, barrier);
+        pl_tick chain = cost.update[0];
+        for (int s = 0; s < P; s++) {
+            chain += cost.forward[s] + cost.backward[s] + cost.weight[s];
+            if (s < P - 1) chain += 2 * cost.link[s];
+        }
+        ck_assert_int_ge(end_of(&sim), chain);
+        ck_assert_double_ge(sim.metrics.makespan_s, sim.metrics.ideal_s);
+        struct pl_cost scaled = random_costs(P, seed, seed % 3 ? 50 : 3);
+        ck_assert_int_eq(pl_cost_scale(&scaled, 7), PL_OK);
+        for (int s = 0; s < P; s++) scaled.update[s] *= 7;
+        for (int s = 0; s < P - 1; s++) scaled.link[s] *= 7;
+        struct pl_simulation big = simulate(type->name, P, m, 5, &scaled, barrier);
+        for (int64_t i = 0; i < sim.timeline.n_ops; i++) {
+            ck_assert_int_eq(big.timeline.start[i], 7 * sim.timeline.start[i]);
+            ck_assert_int_eq(big.timeline.micro[i], sim.timeline.micro[i]);
+        }
+        pl_simulation_free(&sim);
+        pl_simulation_free(&big);
+        pl_cost_free(&cost);
+        pl_cost_free(&scaled);
+    }
+}
+END_TEST
+
+/* A global gradient norm costs 2bw nothing and the flush something; it is one point in
+ * time for all stages. */
+START_TEST(barrier)
+{
+    for (int P = 2; P <= 8; P++)
+        for (int m = P; m <= 2 * P; m++) {
+            struct pl_cost cost = uniform(P, 1000, 2000, 0, 0);
+            struct pl_simulation free_run = simulate("2bw", P, m, 10, &cost, false);
+            struct pl_simulation waits = simulate("2bw", P, m, 10, &cost, true);
+            ck_assert_int_eq(end_of(&free_run), end_of(&waits));
+            const struct pl_timeline *t = &waits.timeline;
+            for (int64_t g = 0; g < 10; g++) {
+                pl_tick last = 0, first = INT64_MAX;
+                for (int64_t i = 0; i < t->n_ops; i++) {
+                    if (t->kind[i] == PL_OP_BW && t->micro[i] / m == g &&
+                        t->end[i] > last)
+                        last = t->end[i];
+                    if (t->kind[i] == PL_OP_U && t->micro[i] == g &&
+                        t->start[i] < first)
+                        first = t->start[i];
+                }
+                ck_assert_int_ge(first, last);
+            }
+            pl_simulation_free(&free_run);
+            pl_simulation_free(&waits);
+            pl_cost_free(&cost);
+        }
+    struct pl_cost cost = uniform(4, 1000, 2000, 0, 0);
+    cost.update[3] = 100000; /* hidden in the drain of stage 3 unless it must wait */
+    struct pl_simulation own = simulate("1f1b", 4, 8, 1, &cost, false);
+    struct pl_simulation all = simulate("1f1b", 4, 8, 1, &cost, true);
+    ck_assert_int_eq(end_of(&all) - end_of(&own), 3 * 2000);
+    pl_simulation_free(&own);
+    pl_simulation_free(&all);
+    pl_cost_free(&cost);
+}
+END_TEST
+
+/* Bubbles by hand: P = 2, m = 2, F = BW = 1: T = 6, work 4, each stage spans 6 and 4.
+ */
+START_TEST(bubbles)
+{
+    struct pl_cost cost = uniform(2, ms(1), ms(1), 0, 0);
+    struct pl_simulation sim = simulate("1f1b", 2, 2, 1, &cost, true);
+    ck_assert_double_eq(sim.metrics.bubble, 1.0 / 3);
+    ck_assert_double_eq(sim.metrics.bubble_over_ideal, 0.5);
+    ck_assert_double_eq(sim.metrics.bubble_parallelogram, 1.0 / 3);
+    ck_assert_double_eq(sim.metrics.step_s, 6e-3);
+    ck_assert_int_eq(sim.metrics.steady_from, 0);
+    ck_assert_int_eq(sim.metrics.steady_to, 1);
+    pl_simulation_free(&sim);
+    sim = simulate("2bw", 2, 2, 10, &cost, true);
+    ck_assert_double_eq_tol(sim.metrics.bubble_steady, 0, 1e-15);
+    ck_assert_int_eq(sim.metrics.steady_from, 1);
+    ck_assert_int_eq(sim.metrics.steady_to, 9);
+    pl_simulation_free(&sim);
+    /* the busiest stage first: a drain inside the window would give a negative bubble
+     */
+    cost.forward[0] = ms(3);
+    sim = simulate("pipedream", 2, 1, 12, &cost, false);
+    ck_assert_double_eq_tol(sim.metrics.bubble_steady, 0, 1e-15);
+    pl_simulation_free(&sim);
+    /* too short for a steady state: no number instead of a wrong one */
+    sim = simulate("pipedream", 2, 1, 3, &cost, false);
+    ck_assert(isnan(sim.metrics.step_s) && isnan(sim.metrics.bubble_steady));
+    pl_simulation_free(&sim);
+    pl_cost_free(&cost);
+}
+END_TEST
+
+static void fill(TCase *t)
+{
+    int types = 0;
+    while (pl_schedule_types[types]) types++;
+    tcase_add_test(t, latency_rows);
+    tcase_add_test(t, verified_values);
+    tcase_add_test(t, zero_bubble_table);
+    tcase_add_loop_test(t, closed_forms, 0, types);
+    tcase_add_loop_test(t, random_costs_hold, 0, types);
+    tcase_add_test(t, barrier);
+    tcase_add_test(t, bubbles);
+}
+
+int main(void)
+{
+    return run_tests("sim time", fill);
+}
