@@ -1,0 +1,146 @@
+/* The decoder's gradient against central differences of its loss, tensor by tensor.
+ *
+ * Along w(t) = w + t d the loss is L(t); D(h) = L(h) - L(-h) is compared with
+ * g . (w(h) - w(-h)), both from the float weights actually used. Bound: the truncation
+ * of D(h/2)/h, which is O(h^2), is a third of its difference from D(h)/(2h) up to
+ * O(h^4) (taken whole), plus the rounding of two losses, 2 ROUNDINGS eps L / (2 h'),
+ * where h' = h/2. */
+#include <check.h>
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "base/rng.h"
+#include "tests/net_fixture.h"
+
+enum { B = 2, T = 5 };
+static const double step = 0.02; /* length of t d */
+/* Float roundings on the longest path: 2 blocks of 13 operations, embedding, norm,
+ * head, softmax; each counted as one relative error of the loss. */
+static const double roundings = 2 * 13 + 4;
+
+/* (L(+t) - L(-t)) / 2t along d of tensor i; *exact = the same from g. */
+static double slope(struct fixture *f, int i, const float *w, const float *g,
+                    const double *d, double t, double *exact)
+{
+    size_t n = pl_param_size(&f->p->params[i]);
+    float *moved = PL_NEW(n, float);
+    double loss[2];
+    *exact = 0;
+    for (int side = 0; side < 2; side++) {
+        double sign = side ? 1 : -1;
+        for (size_t k = 0; k < n; k++) {
+            moved[k] = (float)(w[k] + sign * t * d[k]);
+            *exact += sign * moved[k] * g[k] / (2 * t);
+        }
+        fixture_set(f, i, moved);
+        loss[side] = fixture_loss(f);
+    }
+    fixture_set(f, i, w);
+    free(moved);
+    return (loss[1] - loss[0]) / (2 * t);
+}
+
+/* Unit direction: along g for kind 0, else random. */
+static void direction(int kind, int tensor, size_t n, const float *g, double *d)
+{
+    double norm = 0;
+    for (size_t k = 0; k < n; k++) {
+        d[k] = kind == 0 ? g[k]
+                         : pl_rng_normal((uint64_t)kind, PL_RNG_TEST, (uint64_t)tensor,
+                                         (uint32_t)k);
+        norm += d[k] * d[k];
+    }
+    ck_assert_double_gt(norm, 0);
+    for (size_t k = 0; k < n; k++) d[k] /= sqrt(norm);
+}
+
+/* Worst error over its bound, over all tensors and directions; above 1: wrong gradient.
+ * The bound itself must be small against the gradient, or the check would prove
+ * nothing. */
+static double worst_ratio(struct fixture *f)
+{
+    double loss = fixture_gradient(f, 1), worst = 0;
+    ck_assert(loss == fixture_loss(f));
+    for (int i = 0; i < f->p->n_params; i++) {
+        size_t n = pl_param_size(&f->p->params[i]);
+        float *w = fixture_get(f, f->weights, i), *g = fixture_get(f, f->grads, i);
+        double *d = PL_NEW(n, double), norm = 0;
+        for (size_t k = 0; k < n; k++) norm += (double)g[k] * g[k];
+        for (int kind = 0; kind < 4; kind++) {
+            double exact, exact_wide;
+            direction(kind, i, n, g, d);
+            double fine = slope(f, i, w, g, d, step / 2, &exact);
+            double wide = slope(f, i, w, g, d, step, &exact_wide);
+            double bound =
+                fabs(fine - wide) + 2 * roundings * FLT_EPSILON * loss / step;
+            ck_assert_msg(bound < 0.05 * sqrt(norm), "%s: bound %g, gradient %g",
+                          f->p->params[i].name, bound, sqrt(norm));
+            worst = fmax(worst, fabs(fine - exact) / bound);
+        }
+        free(w);
+        free(g);
+        free(d);
+    }
+    return worst;
+}
+
+static double check_device(const struct pl_device *device, bool tied, int P)
+{
+    struct pl_model model = tiny;
+    model.tied = tied;
+    struct fixture f;
+    fixture_open(&f, device, &model, P, B, T);
+    fixture_scatter(&f, 0.4);
+    double worst = worst_ratio(&f);
+    fixture_free(&f);
+    return worst;
+}
+
+START_TEST(agrees_with_differences)
+{
+    ck_assert_double_le(check_device(&pl_device_ref, _i % 2, 1 + _i / 2), 1);
+}
+END_TEST
+
+static int no_rope_back(int rows, int t, int n_heads, int head_dim, int ld,
+                        double theta, int sign, float *x)
+{
+    if (sign < 0) return 0;
+    return pl_device_ref.rope(rows, t, n_heads, head_dim, ld, theta, sign, x);
+}
+
+static int weak_swiglu_back(int rows, int f, const float *gate_up, const float *dh,
+                            float *dgate_up)
+{
+    int rc = pl_device_ref.swiglu_back(rows, f, gate_up, dh, dgate_up);
+    for (int i = 0; i < rows * 2 * f; i++) dgate_up[i] *= 0.9f;
+    return rc;
+}
+
+START_TEST(finds_wrong_gradients)
+{
+    struct pl_device wrong = pl_device_ref;
+    wrong.rope = no_rope_back;
+    ck_assert_double_gt(check_device(&wrong, false, 1), 3);
+    wrong = pl_device_ref;
+    wrong.swiglu_back = weak_swiglu_back;
+    ck_assert_double_gt(check_device(&wrong, false, 1), 3);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("net_gradient");
+    TCase *t = tcase_create("gradient");
+    tcase_set_timeout(t, 60);
+    tcase_add_loop_test(t, agrees_with_differences, 0, 4);
+    tcase_add_test(t, finds_wrong_gradients);
+    suite_add_tcase(s, t);
+    SRunner *r = srunner_create(s);
+    srunner_run_all(r, CK_ENV);
+    int bad = srunner_ntests_failed(r);
+    srunner_free(r);
+    return bad ? EXIT_FAILURE : EXIT_SUCCESS;
+}
