@@ -1,6 +1,16 @@
 /* The NAME keys whose choices are families of the layers above base/. */
 #include "cli/cmd.h"
+#include "gpu/device.h"
+#include "sim/schedule.h"
+#include "train/correct.h"
+#include "train/data.h"
+#include "train/optim.h"
 
 void pl_cmd_register_families(void)
 {
+    pl_config_register("schedule.name", pl_schedule_names());
+    pl_config_register("train.device", pl_device_names);
+    pl_config_register("data.source", pl_data_names);
+    pl_config_register("optimizer.name", pl_optim_names());
+    pl_config_register("corrector.name", pl_corrector_names());
 }

@@ -1,5 +1,4 @@
 bin_PROGRAMS += %D%/pipelag
 %C%_pipelag_SOURCES = %D%/main.c %D%/cmd.h %D%/cmd.c %D%/families.c
 %C%_pipelag_SOURCES += %D%/cmd_config.c
-%C%_pipelag_LDADD = traces/libtraces.a theory/libtheory.a train/libtrain.a gpu/libgpu.a \
-  base/libbase.a $(PL_SYSLIBS)
+%C%_pipelag_LDADD = $(PL_LIBS) $(PL_SYSLIBS)

@@ -13,7 +13,7 @@ PL_HELP2MAN = $(HELP2MAN) -N -s 1 -m 'User Commands' -S 'pipelag $(VERSION)'
 
 $(man_pages): | cli/pipelag$(EXEEXT)
 %D%/pipelag.1: cli/main.c
-%D%/pipelag-config.1: cli/cmd_config.c cli/cmd.c base/keys.c
+%D%/pipelag-config.1: cli/cmd_config.c cli/cmd.c cli/families.c base/keys.c
 
 # man/pipelag-trace.1 comes from `pipelag trace --help` and, when there is such a file, has
 # the sections of man/pipelag-trace-format.h2m too.

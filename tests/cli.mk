@@ -1,5 +1,5 @@
 # tests of cli/, of the manual and of the source tree as a whole
-cli_tests = %D%/cli.sh %D%/layers.sh
+cli_tests = %D%/cli.sh %D%/layers.sh %D%/link.sh
 golden_tests =
 TESTS += $(cli_tests) $(golden_tests)
 EXTRA_DIST += $(cli_tests) $(golden_tests) %D%/tap.sh %D%/run-golden.sh

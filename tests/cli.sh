@@ -53,6 +53,8 @@ run 2 "$PIPELAG" config -P 0 && one_line "-P"
 ok $? '-P 0'
 run 2 "$PIPELAG" config -m 1000000000000 && one_line "-m"
 ok $? '-m 1000000000000'
+run 2 "$PIPELAG" config --schedule 1f1c && one_line "1f1b"
+ok $? 'unknown schedule: the nearest is named'
 run 2 "$PIPELAG" config --set cost.forward=3 && one_line "cost.forward"
 ok $? 'duration without a unit'
 run 2 "$PIPELAG" config --arms && one_line "FILE"

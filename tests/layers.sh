@@ -27,7 +27,7 @@ allowed() { # folder, file -> pattern of headers beyond libc
 }
 
 # Headers of libc and of the compiler.
-libc='^(argp|assert|complex|ctype|dirent|dlfcn|errno|fcntl|fenv|float|immintrin|inttypes|limits|locale|math|pthread|sched|signal|stdalign|stdarg|stdatomic|stdbool|stddef|stdint|stdio|stdlib|stdnoreturn|string|strings|time|unistd|sys/[a-z]+)\.h$'
+libc='^(argp|assert|complex|ctype|dirent|dlfcn|errno|fcntl|fenv|float|immintrin|inttypes|limits|locale|math|pthread|sched|signal|stdalign|stdarg|stdatomic|stdbool|stddef|stdint|stdio|stdlib|stdnoreturn|string|strings|threads|time|unistd|sys/[a-z]+)\.h$'
 
 # includes_of FILE: prints what FILE includes, without libc.
 includes_of() {
