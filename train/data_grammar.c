@@ -53,9 +53,11 @@ static bool one_in(struct writer *w, size_t n)
     return below(w, n) == 0;
 }
 
+/* A comma that ends a relative clause gives way to whatever mark follows it. */
 static void put(struct writer *w, const char *word)
 {
     size_t n = strlen(word);
+    if (strchr(".,)", word[0]) && w->n > 0 && w->text[w->n - 1] == ',') w->n--;
     memcpy(w->text + w->n, word, n);
     w->n += n;
 }
@@ -73,8 +75,7 @@ static size_t noun_phrase(struct writer *w, int depth)
 {
     size_t plural = below(w, 2);
     size_t noun = one_in(w, 5) ? below(w, COUNT(nouns)) : w->topic[below(w, TOPICS)];
-    put(w, plural ? (one_in(w, 2) ? "these" : "the")
-                  : (one_in(w, 2) ? "a certain" : "the"));
+    put(w, plural ? (one_in(w, 2) ? "these" : "the") : (one_in(w, 2) ? "this" : "the"));
     if (one_in(w, 3)) put_after_space(w, adjectives[below(w, COUNT(adjectives))]);
     put_after_space(w, nouns[noun][plural]);
     if (depth >= MAX_DEPTH) return plural;
