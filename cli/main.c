@@ -15,6 +15,8 @@
 const struct pl_command pl_commands[] = {
     {"config", "print the configuration, its keys or the arms of an experiment",
      pl_cmd_config},
+    {"theory", "stability limits under delay, a-priori bound on the gradient",
+     pl_cmd_theory},
     {NULL, NULL, NULL},
 };
 

@@ -1,3 +1,4 @@
+# tests of theory/ and of `pipelag theory`
 check_PROGRAMS += tests/test_theory_stability
 TESTS += tests/test_theory_stability
 tests_test_theory_stability_SOURCES = tests/test_theory_stability.c
@@ -19,3 +20,8 @@ tests_test_theory_bound_CPPFLAGS = $(AM_CPPFLAGS) $(GSL_CFLAGS)
 tests_test_theory_bound_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 tests_test_theory_bound_LDADD = theory/libtheory.a base/libbase.a $(CHECK_LIBS) \
   $(PL_SYSLIBS)
+
+theory_scripts = %D%/cli_theory.sh %D%/golden/theory-stability.test \
+  %D%/golden/theory-table.test %D%/golden/theory-bound.test
+TESTS += $(theory_scripts)
+EXTRA_DIST += $(theory_scripts)
