@@ -13,6 +13,8 @@
 #include "cli/cmd.h"
 
 const struct pl_command pl_commands[] = {
+    {"sim", "simulate a schedule: Gantt, bubbles, delay and versions per stage",
+     pl_cmd_sim},
     {"config", "print the configuration, its keys or the arms of an experiment",
      pl_cmd_config},
     {"theory", "stability limits under delay, a-priori bound on the gradient",

@@ -1,8 +1,10 @@
 # One page a command, from its --help and an include file with NAME and EXAMPLES. Pages are
 # made in a git checkout and shipped in the tarball, so only the order of building depends on
 # the program: a page is not out of date because the program was linked again.
-man_pages = %D%/pipelag.1 %D%/pipelag-config.1 %D%/pipelag-theory.1
-man_includes = %D%/pipelag.h2m %D%/pipelag-config.h2m %D%/pipelag-theory.h2m
+man_pages = %D%/pipelag.1 %D%/pipelag-config.1 %D%/pipelag-theory.1 \
+  %D%/pipelag-sim.1
+man_includes = %D%/pipelag.h2m %D%/pipelag-config.h2m %D%/pipelag-theory.h2m \
+  %D%/pipelag-sim.h2m
 
 dist_man_MANS += $(man_pages)
 EXTRA_DIST += $(man_includes)
@@ -15,6 +17,7 @@ $(man_pages): | cli/pipelag$(EXEEXT)
 %D%/pipelag.1: cli/main.c
 %D%/pipelag-config.1: cli/cmd_config.c cli/cmd.c cli/families.c base/keys.c
 %D%/pipelag-theory.1: cli/cmd_theory.c
+%D%/pipelag-sim.1: cli/cmd_sim.c cli/cmd.c
 
 # man/pipelag-trace.1 comes from `pipelag trace --help` and, when there is such a file, has
 # the sections of man/pipelag-trace-format.h2m too.

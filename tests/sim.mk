@@ -10,3 +10,8 @@ tests_test_sim_delay_LDADD = $(sim_test_libs)
 tests_test_sim_check_SOURCES = tests/test_sim_check.c tests/sim_case.h
 tests_test_sim_check_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 tests_test_sim_check_LDADD = $(sim_test_libs)
+
+sim_scripts = tests/cli_sim.sh tests/golden/sim-1f1b.test tests/golden/sim-2bw.test \
+  tests/golden/sim-pipedream.test tests/golden/sim-gpipe.test
+TESTS += $(sim_scripts)
+EXTRA_DIST += $(sim_scripts)

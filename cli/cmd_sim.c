@@ -1,0 +1,134 @@
+/* pipelag sim: one schedule under given costs: who waits, how long, how stale. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/cmd.h"
+#include "cli/print_sim.h"
+
+enum { OPT_WIDTH = 256, OPT_NO_GANTT, OPT_JSON, DEFAULT_WIDTH = 88 };
+
+struct arguments {
+    const char *file;
+    int64_t width; /* 0: no Gantt */
+    bool json;
+    int code; /* of a bad option */
+    struct pl_cmd_settings settings;
+};
+
+static const struct argp_option options[] = {
+    {"json", OPT_JSON, NULL, 0, "print one JSON object instead of text", 0},
+    {"width", OPT_WIDTH, "COLUMNS", 0, "width of the Gantt chart (default 88)", 0},
+    {"no-gantt", OPT_NO_GANTT, NULL, 0, "numbers only", 0},
+    {0},
+};
+
+static error_t parse(int option, char *arg, struct argp_state *state)
+{
+    struct arguments *args = state->input;
+    switch (option) {
+    case ARGP_KEY_INIT:
+        state->child_inputs[0] = &args->settings;
+        return 0;
+    case OPT_JSON:
+        args->json = true;
+        return 0;
+    case OPT_NO_GANTT:
+        args->width = 0;
+        return 0;
+    case OPT_WIDTH:
+        if (!args->code)
+            args->code = pl_cmd_int("--width", arg, 20, 10000, &args->width);
+        return 0;
+    case ARGP_KEY_ARG:
+        if (args->file) argp_error(state, "more than one FILE: %s", arg);
+        args->file = arg;
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+/* Does every U wait for all stages? */
+static int barrier_of(const struct pl_config *config,
+                      const struct pl_schedule_type *type, bool *barrier)
+{
+    const char *scope = pl_config_text(config, "clip.scope");
+    bool global = !strcmp(scope, "global");
+    if (global && !type->global_version)
+        return pl_fail(
+            PL_EUNSUP,
+            "%s: clip.scope global needs the same delay on all stages, which "
+            "%s does not have; use stage",
+            pl_config_where(config, "clip.scope"), type->name);
+    *barrier = global || (!strcmp(scope, "auto") && type->global_clip);
+    return 0;
+}
+
+static struct pl_shape shape_of(const struct pl_config *config,
+                                const struct pl_schedule_type *type)
+{
+    struct pl_shape shape = {(int)pl_config_int(config, "schedule.stages"),
+                             (int)pl_config_int(config, "schedule.microbatches"),
+                             pl_config_int(config, "schedule.updates")};
+    if (shape.m == 0) shape.m = type->default_m;
+    if (shape.m == 0) shape.m = type->async ? shape.P : 2 * shape.P;
+    if (shape.updates == 0)
+        shape.updates = pl_schedule_default_updates(type, shape.P, shape.m);
+    return shape;
+}
+
+static int cost_of(const struct pl_config *config, int P, struct pl_cost *cost)
+{
+    static const char *const keys[] = {"cost.forward", "cost.backward", "cost.weight",
+                                       "cost.update", "link.time"};
+    const pl_tick *t[5];
+    int n[5];
+    for (int i = 0; i < 5; i++) t[i] = pl_config_times(config, keys[i], &n[i]);
+    return pl_cost_new(P, t[0], n[0], t[1], n[1], t[2], n[2], t[3], n[3], t[4], n[4],
+                       cost);
+}
+
+static int simulate(const struct arguments *args, const struct pl_config *config)
+{
+    const struct pl_schedule_type *type =
+        pl_schedule_find(pl_config_text(config, "schedule.name"));
+    struct pl_simulation sim = {0};
+    struct pl_cost cost = {0};
+    struct pl_sim_view view = {&sim, &cost, false, (int)args->width};
+    struct pl_shape shape = shape_of(config, type);
+    int code = barrier_of(config, type, &view.barrier);
+    if (!code) code = cost_of(config, shape.P, &cost);
+    if (!code) code = pl_simulate(type, &shape, &cost, view.barrier, &sim);
+    if (!code) (args->json ? pl_print_sim_json : pl_print_sim_text)(&view, stdout);
+    pl_simulation_free(&sim);
+    pl_cost_free(&cost);
+    return code;
+}
+
+int pl_cmd_sim(int argc, char **argv)
+{
+    static const struct argp_child children[] = {{&pl_cmd_settings_argp, 0, NULL, 0},
+                                                 {0}};
+    static const struct argp argp = {
+        .options = options,
+        .parser = parse,
+        .args_doc = "[FILE]",
+        .doc =
+            "Simulate one pipeline schedule: Gantt chart, makespan and bubbles, and "
+            "for "
+            "each stage the delay of its gradients, the weight versions and the "
+            "activations it keeps, with closed forms beside. The arms of an experiment "
+            "FILE are not expanded; its other keys count.",
+        .children = children,
+    };
+    struct arguments args = {.width = DEFAULT_WIDTH};
+    argp_parse(&argp, argc, argv, 0, NULL, &args);
+    struct pl_config *config = NULL;
+    int code = args.code;
+    if (!code) code = pl_cmd_settings_config(&args.settings, args.file, &config);
+    if (!code) code = simulate(&args, config);
+    pl_config_free(config);
+    pl_cmd_settings_free(&args.settings);
+    return code ? pl_cmd_fail(code) : 0;
+}

@@ -1,0 +1,258 @@
+#include "cli/print_sim.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+#include "base/json.h"
+#include "traces/figure.h"
+
+/* Closed forms of one stage; -1 where there is none. */
+struct closed_stage {
+    int64_t tau_min, tau_max, versions, peak;
+};
+
+static bool is_uniform(const struct pl_cost *c)
+{
+    const pl_tick *columns[] = {c->forward, c->backward, c->weight, c->update, c->link};
+    for (int k = 0; k < 5; k++)
+        for (int s = 1; s < c->P - (k == 4); s++)
+            if (columns[k][s] != columns[k][0]) return false;
+    return true;
+}
+
+static struct pl_closed closed_of(const struct pl_sim_view *view)
+{
+    struct pl_closed closed = {NAN, NAN, NAN};
+    const struct pl_schedule *sched = &view->sim->schedule;
+    if (is_uniform(view->cost)) sched->type->closed(&sched->shape, view->cost, &closed);
+    return closed;
+}
+
+static struct closed_stage closed_stage_of(const struct pl_schedule *sched, int stage)
+{
+    struct closed_stage c = {-1, -1, -1, -1};
+    sched->type->closed_stage(&sched->shape, stage, &c.tau_min, &c.tau_max, &c.versions,
+                              &c.peak);
+    return c;
+}
+
+static void print_gantt(const struct pl_sim_view *view, FILE *out)
+{
+    const struct pl_timeline *t = &view->sim->timeline;
+    struct pl_gantt gantt = {t->shape.P, t->shape.m, t->n_ops, t->kind,
+                             t->device,  t->micro,   t->start, t->end};
+    pl_gantt_ascii(&gantt, view->gantt_width, out);
+    putc('\n', out);
+}
+
+static void print_time(FILE *out, const char *name, double seconds, double closed,
+                       const char *meaning)
+{
+    char value[32] = "none", other[32] = "-";
+    if (!isnan(seconds)) pl_units_format_time(seconds, value, sizeof value);
+    if (!isnan(closed)) pl_units_format_time(closed, other, sizeof other);
+    fprintf(out, "%-21s %12s %12s  %s\n", name, value, other, meaning);
+}
+
+static void print_ratio(FILE *out, const char *name, double value, double closed,
+                        const char *meaning)
+{
+    char text[32] = "none", other[32] = "-";
+    if (!isnan(value)) snprintf(text, sizeof text, "%.4f", value == 0 ? 0 : value);
+    if (!isnan(closed)) snprintf(other, sizeof other, "%.4f", closed);
+    fprintf(out, "%-21s %12s %12s  %s\n", name, text, other, meaning);
+}
+
+static void print_numbers(const struct pl_sim_view *view, FILE *out)
+{
+    const struct pl_metrics *x = &view->sim->metrics;
+    struct pl_closed closed = closed_of(view);
+    double r = closed.bubble_over_ideal,
+           busy = x->ideal_s / view->sim->schedule.shape.updates;
+    double steady = isnan(closed.step_s) ? NAN : fmax(0, 1 - busy / closed.step_s);
+    bool async = view->sim->schedule.type->async;
+    char meaning[96] = "no steady window";
+    if (x->steady_to > x->steady_from)
+        snprintf(meaning, sizeof meaning,
+                 "spacing of U on stage 0, updates %" PRId64 "..%" PRId64,
+                 x->steady_from, x->steady_to - 1);
+    fprintf(out, "%-21s %12s %12s\n", "", "simulated", "closed form");
+    print_time(out, "makespan", x->makespan_s, closed.makespan_s,
+               "T, end of the whole run");
+    print_time(out, "step", x->step_s, closed.step_s,
+               async ? meaning : "makespan / updates");
+    print_time(out, "ideal", x->ideal_s, NAN, "work of the busiest stage");
+    print_ratio(out, "bubble", x->bubble, r / (1 + r), "(T - ideal) / T");
+    print_ratio(out, "bubble_over_ideal", x->bubble_over_ideal, r,
+                "(T - ideal) / ideal");
+    print_ratio(out, "bubble_parallelogram", x->bubble_parallelogram, NAN,
+                "the same, T = longest of one stage");
+    print_ratio(out, "bubble_steady", x->bubble_steady, steady,
+                "1 - (ideal / updates) / step");
+}
+
+/* "2 = 2": simulated = closed form; "1 (2)": they differ; "-": none (no steady window).
+ */
+static void print_count(FILE *out, int64_t value, int64_t closed)
+{
+    char text[64] = "-";
+    if (value > 0 && closed < 0)
+        snprintf(text, sizeof text, "%" PRId64, value);
+    else if (value > 0)
+        snprintf(text, sizeof text,
+                 value == closed ? "%" PRId64 " = %" PRId64
+                                 : "%" PRId64 " (%" PRId64 ")",
+                 value, closed);
+    fprintf(out, " %11s", text);
+}
+
+static void print_tau(FILE *out, double tau)
+{
+    if (isnan(tau))
+        fprintf(out, " %6s", "-");
+    else
+        fprintf(out, " %6.3g", tau);
+}
+
+static void print_stages(const struct pl_sim_view *view, FILE *out)
+{
+    const struct pl_schedule *sched = &view->sim->schedule;
+    fprintf(out, "\n%5s %12s  %-20s %8s %8s %11s %11s\n", "", "", "delay tau", "", "",
+            "weight", "peak");
+    fprintf(out, "%5s %12s  %6s %6s %6s %8s %8s %11s %11s\n", "stage", "busy", "min",
+            "mean", "max", "closed", "start-up", "versions", "activations");
+    for (int s = 0; s < view->sim->metrics.stages; s++) {
+        const struct pl_stage_metrics *x = &view->sim->metrics.stage[s];
+        struct closed_stage c = closed_stage_of(sched, s);
+        char busy[32], range[48] = "-";
+        pl_units_format_time(x->busy_s, busy, sizeof busy);
+        if (c.tau_min >= 0)
+            snprintf(range, sizeof range,
+                     c.tau_min == c.tau_max ? "%" PRId64 : "%" PRId64 "..%" PRId64,
+                     c.tau_min, c.tau_max);
+        fprintf(out, "%5d %12s ", s, busy);
+        print_tau(out, x->tau_min);
+        print_tau(out, x->tau_mean);
+        print_tau(out, x->tau_max);
+        fprintf(out, " %8s %8.3g", range, x->tau_startup);
+        print_count(out, x->weight_versions, c.versions);
+        print_count(out, x->peak_activations, c.peak);
+        putc('\n', out);
+    }
+}
+
+void pl_print_sim_text(const struct pl_sim_view *view, FILE *out)
+{
+    const struct pl_schedule *sched = &view->sim->schedule;
+    const struct pl_metrics *x = &view->sim->metrics;
+    fprintf(out, "%s: %s (%s)\n", sched->type->name, sched->type->summary,
+            sched->type->source);
+    fprintf(out,
+            "P = %d (stages), m = %d (microbatches per update), %" PRId64
+            " update%s, latency links\n"
+            "U waits for the gradients of %s\n\n",
+            sched->shape.P, sched->shape.m, sched->shape.updates,
+            sched->shape.updates == 1 ? "" : "s",
+            view->barrier ? "all stages (clip.scope global)"
+                          : "its own stage (clip.scope stage or none)");
+    if (view->gantt_width) print_gantt(view, out);
+    print_numbers(view, out);
+    print_stages(view, out);
+    fprintf(out,
+            "\nDelay in updates (consuming update - version read in forward), versions "
+            "alive after U\nwith the live one, activations as microbatches in flight;\n"
+            "n = k: closed form k of the steady state, n (k): another.\n");
+    if (!sched->type->async) return;
+    if (x->steady_to == x->steady_from)
+        fprintf(out, "No steady window: it needs %d updates or more.\n",
+                2 * ((sched->shape.P + sched->shape.m - 1) / sched->shape.m));
+    else
+        fprintf(out,
+                "Delay and versions are those of updates %" PRId64 "..%" PRId64
+                "; start-up: mean delay before.\n",
+                x->steady_from, x->steady_to - 1);
+}
+
+static void json_count(struct pl_json *json, const char *key, int64_t value)
+{
+    if (value >= 0)
+        pl_json_int(json, key, value);
+    else
+        pl_json_real(json, key, NAN); /* null */
+}
+
+static void json_stages(const struct pl_sim_view *view, struct pl_json *json)
+{
+    pl_json_begin(json, "stages", '[');
+    for (int s = 0; s < view->sim->metrics.stages; s++) {
+        const struct pl_stage_metrics *x = &view->sim->metrics.stage[s];
+        pl_json_begin(json, NULL, '{');
+        pl_json_int(json, "stage", s);
+        pl_json_real(json, "busy_s", x->busy_s);
+        pl_json_begin(json, "delay", '{');
+        pl_json_real(json, "min", x->tau_min);
+        pl_json_real(json, "mean", x->tau_mean);
+        pl_json_real(json, "max", x->tau_max);
+        pl_json_real(json, "startup", x->tau_startup);
+        pl_json_end(json, '}');
+        json_count(json, "weight_versions",
+                   x->weight_versions ? x->weight_versions : -1);
+        pl_json_int(json, "peak_activations", x->peak_activations);
+        pl_json_end(json, '}');
+    }
+    pl_json_end(json, ']');
+}
+
+static void json_closed(const struct pl_sim_view *view, struct pl_json *json)
+{
+    struct pl_closed closed = closed_of(view);
+    pl_json_begin(json, "closed", '{');
+    pl_json_real(json, "makespan_s", closed.makespan_s);
+    pl_json_real(json, "step_s", closed.step_s);
+    pl_json_real(json, "bubble_over_ideal", closed.bubble_over_ideal);
+    pl_json_begin(json, "stages", '[');
+    for (int s = 0; s < view->sim->metrics.stages; s++) {
+        struct closed_stage c = closed_stage_of(&view->sim->schedule, s);
+        pl_json_begin(json, NULL, '{');
+        pl_json_int(json, "stage", s);
+        pl_json_begin(json, "delay", '{');
+        json_count(json, "min", c.tau_min);
+        json_count(json, "max", c.tau_max);
+        pl_json_end(json, '}');
+        json_count(json, "weight_versions", c.versions);
+        json_count(json, "peak_activations", c.peak);
+        pl_json_end(json, '}');
+    }
+    pl_json_end(json, ']');
+    pl_json_end(json, '}');
+}
+
+void pl_print_sim_json(const struct pl_sim_view *view, FILE *out)
+{
+    const struct pl_schedule *sched = &view->sim->schedule;
+    const struct pl_metrics *x = &view->sim->metrics;
+    struct pl_json json;
+    pl_json_open(&json, out);
+    pl_json_begin(&json, NULL, '{');
+    pl_json_text(&json, "schedule", sched->type->name);
+    pl_json_int(&json, "P", sched->shape.P);
+    pl_json_int(&json, "m", sched->shape.m);
+    pl_json_int(&json, "updates", sched->shape.updates);
+    pl_json_text(&json, "link_semantics", "latency");
+    pl_json_text(&json, "clip_scope", view->barrier ? "global" : "stage");
+    pl_json_real(&json, "makespan_s", x->makespan_s);
+    pl_json_real(&json, "ideal_s", x->ideal_s);
+    pl_json_real(&json, "step_s", x->step_s);
+    pl_json_real(&json, "bubble", x->bubble);
+    pl_json_real(&json, "bubble_over_ideal", x->bubble_over_ideal);
+    pl_json_real(&json, "bubble_parallelogram", x->bubble_parallelogram);
+    pl_json_real(&json, "bubble_steady", x->bubble_steady);
+    pl_json_begin(&json, "steady_window", '[');
+    pl_json_int(&json, NULL, x->steady_from);
+    pl_json_int(&json, NULL, x->steady_to);
+    pl_json_end(&json, ']');
+    json_stages(view, &json);
+    json_closed(view, &json);
+    pl_json_end(&json, '}');
+    pl_json_close(&json);
+}

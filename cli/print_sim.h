@@ -1,0 +1,19 @@
+/* What `pipelag sim` prints: text with the closed form beside each number, or JSON. */
+#ifndef PL_CLI_PRINT_SIM_H
+#define PL_CLI_PRINT_SIM_H
+
+#include <stdio.h>
+
+#include "sim/simulate.h"
+
+struct pl_sim_view {
+    const struct pl_simulation *sim;
+    const struct pl_cost *cost;
+    bool barrier;
+    int gantt_width; /* columns; 0: no Gantt */
+};
+
+void pl_print_sim_text(const struct pl_sim_view *view, FILE *out);
+void pl_print_sim_json(const struct pl_sim_view *view, FILE *out);
+
+#endif

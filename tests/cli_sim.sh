@@ -1,0 +1,92 @@
+#!/bin/sh
+# pipelag sim: numbers in text and JSON, and bad input: one line, the right exit status, no
+# file left behind.
+. "$top_srcdir/tests/tap.sh"
+
+# refused STATUS TEXT ARGS...: fails with one line that contains TEXT and prints nothing else.
+refused() {
+    want=$1 text=$2
+    shift 2
+    run "$want" "$PIPELAG" sim "$@" || return 1
+    [ "$(wc -l <"$work/err")" -eq 1 ] && grep -qF -- "$text" "$work/err" &&
+        [ ! -s "$work/out" ] && [ -z "$(ls "$work" | grep trace)" ] && return 0
+    echo "# expected one line with: $text"
+    sed 's/^/# /' "$work/out" "$work/err"
+    ls "$work" | sed 's/^/# /'
+    return 1
+}
+
+# has KEY VALUE: the JSON in $work/out has this text after the key, wherever it stands.
+has() {
+    tr -d ' \n' <"$work/out" | grep -qF -- "\"$1\":$2" && return 0
+    echo "# no \"$1\": $2 in"
+    sed 's/^/# /' "$work/out"
+    return 1
+}
+
+paper="-P 16 -m 256 --set cost.forward=11.325ms --set cost.backward=19.417ms"
+paper="$paper --set cost.weight=0 --set link.time=.378ms"
+
+run 0 "$PIPELAG" sim --schedule 1f1b $paper --json && has makespan_s 8.523106 &&
+    has schedule '"1f1b"' && has P 16 && has m 256 && has updates 1
+ok $? '1F1B of the ZB paper costs: 8523.106 ms'
+run 0 "$PIPELAG" sim --schedule 2bw -P 4 -m 6 --json && has bubble_steady 0 &&
+    has steady_window '[1,9]' && has delay '{"min":1,"mean":1,"max":1,"startup":0}' &&
+    has weight_versions 2
+ok $? '2bw: delay 1, two versions, no bubble in the steady state'
+run 0 "$PIPELAG" sim --schedule pipedream -P 4 --json && has m 1 && has updates 16 &&
+    has delay '{"min":3,"mean":3,"max":3,"startup":1.5}' && has weight_versions 4
+ok $? 'pipedream: defaults, delay P-1-s'
+run 0 "$PIPELAG" sim --schedule pipedream -P 4 --updates 3 --json && has step_s null &&
+    has weight_versions null
+ok $? 'too short for a steady state: null'
+run 0 "$PIPELAG" sim --schedule gpipe -P 2 -m 2 && grep -q '^ *1 .*0 *0 *0' "$work/out" &&
+    grep -qF '(T - ideal) / ideal' "$work/out" && grep -q '^makespan *9 ms *9 ms' "$work/out"
+ok $? 'text has the conventions and the closed form'
+cp "$work/out" "$work/first"
+run 0 "$PIPELAG" sim --schedule gpipe -P 2 -m 2 && cmp -s "$work/out" "$work/first"
+ok $? 'same input, same bytes'
+run 0 "$PIPELAG" sim --schedule gpipe -P 2 -m 2 --no-gantt && ! grep -q idle$ "$work/out"
+ok $? '--no-gantt'
+run 0 "$PIPELAG" sim -P 2 --set cost.update=3ms --set clip.scope=stage && cp "$work/out" "$work/x" &&
+    grep -q 'its own stage' "$work/x" && run 0 "$PIPELAG" sim -P 2 && grep -q 'all stages' "$work/out"
+ok $? 'clip.scope decides what U waits for'
+printf 'schedule: {name: 2bw, stages: 3, microbatches: 5}\n' >"$work/a.yaml"
+run 0 "$PIPELAG" sim "$work/a.yaml" -m 4 --json && has schedule '"2bw"' && has P 3 && has m 4
+ok $? 'FILE and options'
+
+refused 2 'schedule.stages' -P 0
+ok $? 'P = 0'
+refused 2 'schedule.microbatches' -m 1000000000000
+ok $? 'm = 10^12'
+refused 2 "kg" --set cost.forward=3kg
+ok $? 'wrong unit'
+refused 2 'cost.forward has 3 values, expected 1 or 8' --set cost.forward=1ms,2ms,3ms
+ok $? 'list of wrong length'
+refused 2 'link.time has 8 values, expected 1 or 7' \
+    --set link.time=1ms,2ms,3ms,4ms,5ms,6ms,7ms,8ms
+ok $? 'link list of wrong length'
+refused 2 "did you mean '2bw'" --schedule 2bx
+ok $? 'unknown schedule: the nearest is named'
+refused 2 'expected m >= P' --schedule 2bw -m 3
+ok $? '2bw with m < P'
+refused 2 "$work/absent.yaml" "$work/absent.yaml"
+ok $? 'missing FILE'
+refused 2 'clip.scope' --schedule pipedream --set clip.scope=global
+ok $? 'global clipping with non-uniform delay'
+refused 2 '8589938688 ops' -P 4096 -m 1048576
+ok $? 'more ops than fit'
+refused 2 '106 days' --set cost.forward=2000h --set cost.backward=2000h
+ok $? 'time beyond int64 picoseconds'
+refused 2 '--width' --width 3
+ok $? 'width out of range'
+
+if [ -c /dev/full ]; then
+    "$PIPELAG" sim >/dev/full 2>"$work/err"
+    [ $? -eq 1 ] && [ "$(wc -l <"$work/err")" -eq 1 ]
+    ok $? 'stdout is full'
+else
+    skip 'stdout is full' 'no /dev/full'
+fi
+
+done_testing
