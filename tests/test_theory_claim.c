@@ -223,6 +223,9 @@ START_TEST(noise_floor)
     ck_assert_double_eq_tol(floor.sd_loss, 1, 1e-12);
     ck_assert_double_eq_tol(floor.sd_difference, .1, 1e-12);
     ck_assert(isnan(pl_claim_noise(&input, "adamw").sd_loss));
+    struct pl_claim_arm three[] = {arms[0], arms[1], {"muon", "2bw", again}};
+    ck_assert_ptr_nonnull(
+        strstr(judged("muon-robust", 3, three, 3)->measured, "noise floor 0.1000"));
     arms[1].loss = lost;
     ck_assert(isnan(pl_claim_noise(&input, "muon").sd_difference));
 }

@@ -24,10 +24,13 @@ struct pl_bound_terms {
     double A, B;                /* used */
 };
 
-/* Errors: PL_ECONFIG naming the value out of range. */
+/* Errors: PL_ECONFIG naming the value out of range (c >= 0; eta * decay <= 1; decay needs
+ * the exact LMO). */
 int pl_bound(const struct pl_bound_input *input, struct pl_bound_terms *out);
 
-/* Rate and momentum that minimise the bound for given delay and horizon. */
+/* Rate and momentum that minimise the bound for given delay and horizon; input's eta and
+ * alpha are not read. The rate is at most 1/decay, alpha at least 1e-9. Errors as above,
+ * and PL_ECONFIG when delta or L is 0 (there is no finite best rate). */
 int pl_bound_best(const struct pl_bound_input *input, double *eta, double *alpha,
                   struct pl_bound_terms *out);
 

@@ -133,6 +133,14 @@ static void say_difference(struct pl_verdict *v, const struct pl_paired *p,
     say(v, ", %d seeds", p->n);
 }
 
+/* What two equal synchronous runs differ by, when there is a second set of them. */
+static void say_floor(struct pl_verdict *v, const struct pl_claim_input *input,
+                      const char *optimizer)
+{
+    double sd = pl_claim_noise(input, optimizer).sd_difference;
+    if (!isnan(sd)) say(v, ", noise floor %.4f", sd);
+}
+
 static bool too_few(struct pl_verdict *v, bool present, int n)
 {
     v->word = PL_NOT_TESTED;
@@ -166,6 +174,7 @@ static void judge_gap(const struct claim *claim, const struct pl_claim_input *in
     if (sync && late) p = pl_paired_difference(late, sync, input->n_seeds);
     if (too_few(v, sync && late, p.n)) return;
     say_difference(v, &p, sync, input->n_seeds);
+    say_floor(v, input, claim->optimizer);
     v->word = word_of(claim, &p, p.mean / pl_mean(sync, input->n_seeds), v);
 }
 
@@ -179,6 +188,7 @@ static void judge_bound(const struct claim *claim, const struct pl_claim_input *
     if (sync && late) p = pl_paired_difference(late, sync, input->n_seeds);
     if (too_few(v, sync && late, p.n)) return;
     say_difference(v, &p, sync, input->n_seeds);
+    say_floor(v, input, claim->optimizer);
     double limit = claim->max * pl_mean(sync, input->n_seeds);
     bool diverged = p.sign > 0 && isinf(p.mean);
     if (p.low > limit || diverged) {
@@ -251,6 +261,7 @@ static void judge_pipedream(const struct claim *claim,
     if (flat && deep) p = pl_paired_difference(deep, flat, input->n_seeds);
     if (too_few(v, flat && deep, p.n)) return;
     say_difference(v, &p, flat, input->n_seeds);
+    say_floor(v, input, claim->optimizer);
     v->word = word_of(claim, &p, p.mean, v);
 }
 

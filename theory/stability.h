@@ -13,7 +13,8 @@ enum pl_momentum { PL_HEAVY_BALL, PL_NESTEROV };
 int pl_stability_polynomial(double a, double beta, int tau, double c,
                             enum pl_momentum momentum, double *coefficients);
 
-/* Largest root modulus of that polynomial (companion matrix eigenvalues). */
+/* Largest root modulus of that polynomial (companion matrix eigenvalues); NaN when they do
+ * not converge or leave a relative residual over 1e-10. */
 double pl_stability_radius(double a, double beta, int tau, double c,
                            enum pl_momentum momentum);
 
