@@ -229,73 +229,6 @@ START_TEST(clip_scopes)
 }
 END_TEST
 
-static struct pl_segment plain = {UPDATES, {NULL, NAN, PL_START_HOLD}};
-
-/* Change one thing of a good spec on the map 1,0; the code and words that must follow.
- */
-static void refused(int code, const char *words,
-                    void (*spoil)(struct pl_run_spec *spec))
-{
-    const int64_t tau[2] = {1, 0};
-    struct pl_versions v;
-    struct pl_segment seg = plain;
-    seg.corrector.type = pl_corrector_find("none");
-    pl_versions_constant(2, UPDATES, 1, tau, 1, &v);
-    struct pl_problem *p = toy_new(dev, 2, 1, 2, PL_PARAM_VECTOR, 1, 0, 0);
-    struct pl_run_spec spec = toy_spec(p, &v, &seg);
-    struct pl_run_result r;
-    spec.segments = &seg;
-    spoil(&spec);
-    ck_assert_int_eq(pl_run(&spec, &r), code);
-    ck_assert_msg(strstr(pl_error_text(), words), "'%s' lacks '%s'", pl_error_text(),
-                  words);
-    ck_assert_uint_eq(pl_run_bytes(&spec), 0);
-    pl_versions_free(&v);
-    toy_free(p);
-}
-
-static void spoil_tied(struct pl_run_spec *s)
-{
-    s->problem->shared_across_stages = true;
-}
-static void spoil_fidelity(struct pl_run_spec *s)
-{
-    s->fidelity = PL_FIDELITY_GLOBAL;
-}
-static void spoil_clip(struct pl_run_spec *s)
-{
-    s->clip = 1;
-    s->clip_scope = PL_CLIP_GLOBAL;
-}
-static void spoil_segments(struct pl_run_spec *s)
-{
-    ((struct pl_segment *)s->segments)->updates--;
-}
-static void spoil_custom(struct pl_run_spec *s)
-{
-    ((struct pl_segment *)s->segments)->corrector.type = pl_corrector_find("custom");
-}
-static void spoil_batch(struct pl_run_spec *s)
-{
-    s->batch = 0;
-}
-static void spoil_map(struct pl_run_spec *s)
-{
-    s->versions->forward[3] = 4;
-}
-
-START_TEST(bad_specs_are_refused)
-{
-    refused(PL_EUNSUP, "model.tied: no", spoil_tied);
-    refused(PL_ECONFIG, "delay.fidelity", spoil_fidelity);
-    refused(PL_ECONFIG, "clip.scope", spoil_clip);
-    refused(PL_ECONFIG, "segments have 23", spoil_segments);
-    refused(PL_ECONFIG, "corrector.c", spoil_custom);
-    refused(PL_ECONFIG, "train.batch", spoil_batch);
-    refused(PL_ECONFIG, "version map", spoil_map);
-}
-END_TEST
-
 /* Rows so far and the update at which it happened; nothing after. */
 START_TEST(divergence_is_a_result)
 {
@@ -391,7 +324,6 @@ int main(void)
     tcase_add_loop_test(t, reads_what_the_map_says, 0, 3);
     tcase_add_test(t, fused_equals_replayed);
     tcase_add_test(t, clip_scopes);
-    tcase_add_test(t, bad_specs_are_refused);
     tcase_add_loop_test(t, divergence_is_a_result, 0, 2);
     tcase_add_loop_test(t, evaluations_and_times, 0, 2);
     tcase_add_loop_test(t, determinism_and_devices, 0, 3);

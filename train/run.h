@@ -63,8 +63,9 @@ struct pl_run_spec {
     bool resume;                 /* continue from checkpoint when it exists */
     uint64_t fingerprint;        /* of everything that must agree to resume */
     const volatile sig_atomic_t *stop; /* set by a signal handler; may be NULL */
-    void (*on_row)(void *context, const struct pl_row *row);   /* may be NULL */
-    void (*on_eval)(void *context, const struct pl_eval *eval); /* may be NULL */
+    /* As they are made, so after a resume only the new ones; either may be NULL. */
+    void (*on_row)(void *context, const struct pl_row *row);
+    void (*on_eval)(void *context, const struct pl_eval *eval);
     void *context;
 };
 
