@@ -2,7 +2,8 @@
 # Runs the examples that users read: lines that start with `pipelag` in the EXAMPLES of
 # man/*.h2m and in the ```sh blocks of README.md, page by page, in an empty folder with a copy
 # of experiments/ and a small text in data/austen.txt. A line may end with
-# `# exit status N`; otherwise 0 is expected.
+# `# exit status N`; otherwise 0 is expected. A ```text block of README.md shows lines that the
+# command before it prints.
 . "$top_srcdir/tests/tap.sh"
 mkdir "$work/bin"
 ln -s "$PIPELAG" "$work/bin/pipelag"
@@ -39,11 +40,38 @@ try_examples() {
     return $wrong
 }
 
+# shown_is_real FILE.md: every line of a ```text block is printed by the command before it.
+shown_is_real() {
+    wrong=0 inside='' command=''
+    while IFS= read -r line; do
+        case $line in
+        '```text') (cd "$work/page" && eval "$command") >"$work/out" 2>&1 </dev/null ;;
+        esac
+        case $line in
+        '```'*) inside=${line#'```'} ;;
+        *)
+            if [ "$inside" = sh ]; then
+                command=$line
+            elif [ "$inside" = text ] && ! grep -qFx -e "$line" "$work/out"; then
+                echo "# not printed: $line"
+                wrong=1
+            fi
+            ;;
+        esac
+    done <"$1"
+    return $wrong
+}
+
 for page in "$top_srcdir"/man/*.h2m "$top_srcdir/README.md"; do
     [ -n "$(examples_of "$page")" ] || continue
     try_examples "$page"
     ok $? "examples of $(basename "$page") run"
 done
+shown_is_real "$top_srcdir/README.md"
+ok $? 'the output shown in README.md is real'
+printf '```sh\npipelag --version\n```\n```text\nnot this\n```\n' >"$work/bad.md"
+! shown_is_real "$work/bad.md" >"$work/said"
+ok $? 'output that is not real is noticed'
 echo 'pipelag --no-such-option' >"$work/bad.h2m"
 try_examples "$work/bad.h2m" >"$work/said"
 [ $? -eq 1 ] && grep -q 'exit status 2, expected 0' "$work/said"
