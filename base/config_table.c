@@ -36,6 +36,18 @@ static const char *find_last_part(const char *name)
     return NULL;
 }
 
+/* The key that name is with its dot left out: `trainseq` is train.seq. */
+static const char *find_without_dot(const char *name)
+{
+    for (const struct pl_key *k = pl_keys; k->name; k++) {
+        const char *dot = strchr(k->name, '.');
+        size_t n = dot ? (size_t)(dot - k->name) : 0;
+        if (dot && !strncmp(k->name, name, n) && !strcmp(dot + 1, name + n))
+            return k->name;
+    }
+    return NULL;
+}
+
 /* Candidates for an unknown name: groups and top-level keys for a single word, the keys
  * of its group for group.word, all keys otherwise. Texts are the caller's to free. */
 static int collect(const char *name, bool group, char **list)
@@ -70,6 +82,7 @@ int pl_key_fail_unknown(const char *name, bool group, const char *where)
         return pl_fail(PL_ECONFIG,
                        "%s: merge keys (<<) are not supported, write the keys", where);
     const char *full = group ? NULL : find_last_part(name);
+    if (!full && !group && !strchr(name, '.')) full = find_without_dot(name);
     if (full)
         return pl_fail(PL_ECONFIG, "%s: unknown key '%s', did you mean '%s'?", where,
                        name, full);

@@ -168,13 +168,15 @@ void pl_file_discard(struct pl_file *file)
 int pl_file_install(const char *temporary, const char *path)
 {
     struct stat st;
+    if (!stat(path, &st) && is_device(path, &st)) {
+        unlink(temporary);
+        return pl_fail(PL_EIO, "%s: cannot write: not a regular file", path);
+    }
     int error = 0;
     char *target = resolve(path);
     int fd = open(temporary, O_RDONLY | O_CLOEXEC);
     if (fd < 0 || fsync(fd)) error = errno;
     if (fd >= 0) close(fd);
-    if (!error && !stat(path, &st) && is_device(path, &st))
-        error = S_ISDIR(st.st_mode) ? EISDIR : EINVAL;
     if (!error && rename(temporary, target)) error = errno;
     if (error)
         unlink(temporary);

@@ -1,1 +1,19 @@
-# tests of base/: check_PROGRAMS += tests/test_x; TESTS += tests/test_x
+base_test_libs = base/libbase.a $(CHECK_LIBS) $(PL_SYSLIBS)
+
+check_PROGRAMS += tests/test_base tests/test_base_file tests/test_base_config \
+  tests/test_base_yaml
+TESTS += tests/test_base tests/test_base_file tests/test_base_config \
+  tests/test_base_yaml
+
+tests_test_base_SOURCES = tests/test_base.c
+tests_test_base_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+tests_test_base_LDADD = $(base_test_libs)
+tests_test_base_file_SOURCES = tests/test_base_file.c
+tests_test_base_file_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+tests_test_base_file_LDADD = $(base_test_libs)
+tests_test_base_config_SOURCES = tests/test_base_config.c
+tests_test_base_config_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+tests_test_base_config_LDADD = $(base_test_libs)
+tests_test_base_yaml_SOURCES = tests/test_base_yaml.c
+tests_test_base_yaml_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+tests_test_base_yaml_LDADD = $(base_test_libs)
