@@ -6,3 +6,9 @@ TESTS += tests/test_trace
 tests_test_trace_SOURCES = tests/test_trace.c tests/trace_sample.h
 tests_test_trace_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 tests_test_trace_LDADD = $(TRACES_TEST_LIBS)
+
+check_PROGRAMS += tests/test_figure
+TESTS += tests/test_figure
+tests_test_figure_SOURCES = tests/test_figure.c tests/trace_sample.h
+tests_test_figure_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+tests_test_figure_LDADD = $(TRACES_TEST_LIBS)

@@ -29,6 +29,9 @@ void pl_gantt_ascii(const struct pl_gantt *gantt, int width, FILE *out);
  * rsvg-convert when present). Errors: PL_EINPUT (arm absent; nearest given), PL_EIO,
  * PL_EUNSUP (no converter, named). */
 int pl_figure_gantt(const struct pl_trace *t, const char *arm, const char *path);
+/* Same for the ops that start before the end of update `updates` - 1; all when <= 0. */
+int pl_figure_gantt_window(const struct pl_trace *t, const char *arm, int64_t updates,
+                           const char *path);
 int pl_figure_curves(const struct pl_trace *t, const char *path);
 
 #endif

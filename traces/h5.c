@@ -159,13 +159,22 @@ int pl_h5_put_ints(struct pl_h5 *h5, const char *path, const char *name, int n,
                     values);
 }
 
-static int put_dataset(struct pl_h5 *h5, const char *path, hid_t type, hid_t space,
-                       hid_t list, const void *data)
+/* One-dimensional, compressed and with a checksum; columns can grow. */
+static int put_cells(struct pl_h5 *h5, const char *path, hid_t type, int64_t n,
+                     const void *cells)
 {
+    hsize_t dims = (hsize_t)n, max = H5S_UNLIMITED;
+    hsize_t chunk = n < 1 ? 1 : n < CHUNK ? (hsize_t)n : CHUNK;
+    hid_t list = list_object(H5P_DATASET_CREATE),
+          space = H5Screate_simple(1, &dims, &max);
+    H5Pset_chunk(list, 1, &chunk);
+    H5Pset_shuffle(list);
+    H5Pset_deflate(list, 4);
+    H5Pset_fletcher32(list);
     int status = -1;
     hid_t set = H5Dcreate2(h5->file, path, type, space, H5P_DEFAULT, list, H5P_DEFAULT);
     if (set >= 0) {
-        status = H5Dwrite(set, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, data) < 0 ? -1 : 0;
+        status = H5Dwrite(set, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, cells) < 0 ? -1 : 0;
         H5Dclose(set);
     }
     H5Sclose(space);
@@ -176,22 +185,13 @@ static int put_dataset(struct pl_h5 *h5, const char *path, hid_t type, hid_t spa
 
 int pl_h5_put_long_text(struct pl_h5 *h5, const char *path, const char *value)
 {
-    return put_dataset(h5, path, type_text(strlen(value)), H5Screate(H5S_SCALAR),
-                       list_object(H5P_DATASET_CREATE), value);
+    return put_cells(h5, path, type_text(strlen(value)), 1, value);
 }
 
 int pl_h5_put_column(struct pl_h5 *h5, const char *path, const struct pl_column *column,
                      int64_t n, size_t cell, const void *cells)
 {
-    hsize_t dims = (hsize_t)n, max = H5S_UNLIMITED;
-    hsize_t chunk = n < 1 ? 1 : n < CHUNK ? (hsize_t)n : CHUNK;
-    hid_t list = list_object(H5P_DATASET_CREATE);
-    H5Pset_chunk(list, 1, &chunk);
-    H5Pset_shuffle(list);
-    H5Pset_deflate(list, 4);
-    H5Pset_fletcher32(list);
-    int status = put_dataset(h5, path, column_type(column, cell),
-                             H5Screate_simple(1, &dims, &max), list, cells);
+    int status = put_cells(h5, path, column_type(column, cell), n, cells);
     if (!status && *column->units)
         status = pl_h5_put_text(h5, path, "units", column->units);
     if (!status) status = pl_h5_put_text(h5, path, "long_name", column->long_name);
@@ -224,17 +224,9 @@ int pl_h5_open(const char *path, struct pl_h5 **out)
 static enum pl_h5_kind kind_of(hid_t object)
 {
     H5I_type_t type = H5Iget_type(object);
-    if (type == H5I_GROUP) return PL_H5_GROUP;
-    if (type != H5I_DATASET) return PL_H5_OTHER;
-    hid_t space = H5Dget_space(object), cell = H5Dget_type(object);
-    enum pl_h5_kind kind = PL_H5_OTHER;
-    if (space >= 0 && H5Sget_simple_extent_ndims(space) == 1) kind = PL_H5_COLUMN;
-    if (space >= 0 && H5Sget_simple_extent_type(space) == H5S_SCALAR && cell >= 0 &&
-        H5Tget_class(cell) == H5T_STRING && H5Tis_variable_str(cell) == 0)
-        kind = PL_H5_LONG_TEXT;
-    if (space >= 0) H5Sclose(space);
-    if (cell >= 0) H5Tclose(cell);
-    return kind;
+    return type == H5I_GROUP     ? PL_H5_GROUP
+           : type == H5I_DATASET ? PL_H5_COLUMN
+                                 : PL_H5_OTHER;
 }
 
 int pl_h5_links(struct pl_h5 *h5, const char *path,
@@ -260,7 +252,7 @@ int pl_h5_links(struct pl_h5 *h5, const char *path,
             status = -1;
         } else if ((size_t)n < sizeof name) {
             hid_t object = H5Oopen(group, name, H5P_DEFAULT);
-            status = each(context, name, object < 0 ? PL_H5_OTHER : kind_of(object));
+            status = each(context, name, object < 0 ? PL_H5_BROKEN : kind_of(object));
             if (object >= 0) H5Oclose(object);
         }
     }
@@ -320,21 +312,6 @@ int pl_h5_attrs(struct pl_h5 *h5, const char *path,
     return n < 0 ? -1 : status;
 }
 
-int pl_h5_get_long_text(struct pl_h5 *h5, const char *path, char **value)
-{
-    hid_t set = H5Dopen2(h5->file, path, H5P_DEFAULT);
-    hid_t type = set < 0 ? -1 : H5Dget_type(set);
-    int status = -1;
-    if (type >= 0 && H5Tget_size(type) <= MAX_TEXT) {
-        *value = pl_alloc(H5Tget_size(type) + 1, 1);
-        status = H5Dread(set, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, *value) < 0 ? -1 : 0;
-        if (status) free(*value);
-    }
-    if (type >= 0) H5Tclose(type);
-    if (set >= 0) H5Dclose(set);
-    return status;
-}
-
 /* Bytes on disk that n cells cannot exceed: a claimed length far beyond the file is
  * damage, not a reason to allocate. Deflate gains at most 1032 times. */
 static bool plausible(struct pl_h5 *h5, hssize_t n, size_t cell)
@@ -343,6 +320,26 @@ static bool plausible(struct pl_h5 *h5, hssize_t n, size_t cell)
     H5Fget_filesize(h5->file, &bytes);
     return n >= 0 && cell >= 1 && cell <= MAX_TEXT &&
            (double)n * (double)cell <= 1100.0 * (double)bytes;
+}
+
+/* Every chunk is there and went through every filter; otherwise HDF5 would read zeros,
+ * or bytes without a checksum, from a damaged index. */
+static bool chunks_whole(hid_t set, hsize_t n)
+{
+    hid_t list = H5Dget_create_plist(set);
+    hsize_t chunk = 0;
+    bool whole = true;
+    if (list >= 0 && H5Pget_layout(list) == H5D_CHUNKED)
+        whole = H5Pget_chunk(list, 1, &chunk) == 1 && chunk > 0;
+    for (hsize_t at = 0; whole && chunk && at < n; at += chunk) {
+        unsigned skipped = 0;
+        haddr_t address;
+        hsize_t bytes = 0;
+        whole = H5Dget_chunk_info_by_coord(set, &at, &skipped, &address, &bytes) >= 0 &&
+                bytes > 0 && !skipped;
+    }
+    if (list >= 0) H5Pclose(list);
+    return list >= 0 && whole;
 }
 
 static const char *get_column(struct pl_h5 *h5, hid_t set,
@@ -362,6 +359,8 @@ static const char *get_column(struct pl_h5 *h5, hid_t set,
         why = "not one-dimensional";
     } else if (!plausible(h5, count, size)) {
         why = "damaged: more rows than the file can hold";
+    } else if (!chunks_whole(set, (hsize_t)count)) {
+        why = "damaged: chunks are missing";
     } else {
         *n = count;
         *cell = size;

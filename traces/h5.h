@@ -27,7 +27,7 @@ int pl_h5_put_text(struct pl_h5 *h5, const char *path, const char *name,
 int pl_h5_put_real(struct pl_h5 *h5, const char *path, const char *name, double value);
 int pl_h5_put_ints(struct pl_h5 *h5, const char *path, const char *name, int n,
                    const int64_t *values);
-/* A scalar text dataset, for a text too long for an attribute. */
+/* A dataset with one text, for a text too long for an attribute. */
 int pl_h5_put_long_text(struct pl_h5 *h5, const char *path, const char *value);
 /* A column with its units and long_name: n cells of int64_t, double, int8_t (KIND) or
  * `cell` bytes each (TEXT, padded with NUL). */
@@ -37,7 +37,7 @@ int pl_h5_put_column(struct pl_h5 *h5, const char *path, const struct pl_column 
 /* Errors: PL_EINPUT with message (missing, not HDF5, truncated). */
 int pl_h5_open(const char *path, struct pl_h5 **out);
 
-enum pl_h5_kind { PL_H5_GROUP, PL_H5_COLUMN, PL_H5_LONG_TEXT, PL_H5_OTHER };
+enum pl_h5_kind { PL_H5_GROUP, PL_H5_COLUMN, PL_H5_OTHER, PL_H5_BROKEN };
 /* Calls each for the links of a group in order of creation; stops at a non-zero result
  * and returns it. */
 int pl_h5_links(struct pl_h5 *h5, const char *path,
@@ -53,7 +53,6 @@ struct pl_h5_attr {
 int pl_h5_attrs(struct pl_h5 *h5, const char *path,
                 int (*each)(void *context, const struct pl_h5_attr *attr),
                 void *context);
-int pl_h5_get_long_text(struct pl_h5 *h5, const char *path, char **value);
 
 /* Read a column into cells as above; the caller frees them. On failure *why says what
  * is wrong (constant). */

@@ -113,6 +113,27 @@ static int read_column(struct reader *r, const char *path,
     return status;
 }
 
+/* A dataset outside the tables is a text too long for an attribute, or not ours. */
+static int read_long_text(struct reader *r, const char *path, const char *name)
+{
+    static const struct pl_column text = {"", PL_COLUMN_TEXT, "", "", false};
+    int64_t n;
+    size_t cell;
+    void *cells;
+    const char *why;
+    if (pl_h5_get_column(r->h5, path, &text, &n, &cell, &cells, &why))
+        return strncmp(why, "damaged", 7)
+                   ? 0
+                   : pl_fail(PL_EINPUT, "%s: %s: %s", r->file, path, why);
+    if (n == 1) {
+        char *value = pl_printf("%.*s", (int)cell, (char *)cells);
+        pl_trace_attr_text(r->trace, r->path, name, value);
+        free(value);
+    }
+    free(cells);
+    return 0;
+}
+
 static int on_link(void *context, const char *name, enum pl_h5_kind kind)
 {
     struct reader *r = context;
@@ -120,7 +141,9 @@ static int on_link(void *context, const char *name, enum pl_h5_kind kind)
     const struct pl_column *column = type ? pl_schema_column(type, name) : NULL;
     char *path = pl_trace_join(r->path, name);
     int status = 0;
-    if (column) {
+    if (kind == PL_H5_BROKEN) {
+        status = pl_fail(PL_EINPUT, "%s: %s: damaged: cannot open", r->file, path);
+    } else if (column) {
         status =
             kind == PL_H5_COLUMN
                 ? read_column(r, path, column)
@@ -131,14 +154,8 @@ static int on_link(void *context, const char *name, enum pl_h5_kind kind)
             kind == PL_H5_GROUP
                 ? read_group(r, path)
                 : pl_fail(PL_EINPUT, "%s: %s: not a readable group", r->file, path);
-    } else if (kind == PL_H5_LONG_TEXT) {
-        char *text;
-        if (pl_h5_get_long_text(r->h5, path, &text)) {
-            status = pl_fail(PL_EINPUT, "%s: %s: cannot read the text", r->file, path);
-        } else {
-            pl_trace_attr_text(r->trace, r->path, name, text);
-            free(text);
-        }
+    } else if (kind == PL_H5_COLUMN && !type) {
+        status = read_long_text(r, path, name);
     }
     free(path);
     return status;

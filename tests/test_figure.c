@@ -1,0 +1,368 @@
+/* Figures: well-formed XML with every arm in it, whole or absent; the text Gantt. */
+#include <config.h>
+#include <check.h>
+#include <ctype.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/file.h"
+#include "tests/trace_sample.h"
+#include "traces/figure.h"
+
+static char dir[] = "/tmp/pipelag-figure-XXXXXX";
+static char svg[64], png[64];
+
+static void setup(void)
+{
+    strcpy(dir + strlen(dir) - 6, "XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(dir));
+    snprintf(svg, sizeof svg, "%s/a.svg", dir);
+    snprintf(png, sizeof png, "%s/a.png", dir);
+}
+
+static void teardown(void)
+{
+    unlink(svg);
+    unlink(png);
+    ck_assert_int_eq(rmdir(dir), 0);
+}
+
+/* gpipe-like timeline: F at 1 ms, BW at 2 ms, a flush per update. */
+static void add_arm(struct pl_trace *t, const char *arm, int P, int m, int updates)
+{
+    int64_t n = 0, most = (int64_t)P * updates * (2 * m + 1), ms = 1000000000;
+    int64_t *kind = PL_NEW(6 * most, int64_t), *device = kind + most;
+    int64_t *chunk = kind + 2 * most, *micro = kind + 3 * most;
+    int64_t *start = kind + 4 * most, *end = kind + 5 * most;
+    for (int u = 0; u < updates; u++)
+        for (int s = 0; s < P; s++) {
+            int64_t base = (int64_t)u * (P + m - 1) * 3;
+            for (int i = 0; i < 2 * m + 1; i++, n++) {
+                device[n] = chunk[n] = s;
+                kind[n] = i < m ? PL_KIND_F : i < 2 * m ? PL_KIND_BW : PL_KIND_U;
+                micro[n] = i < 2 * m ? (int64_t)u * m + i % m : u;
+                int64_t back = base + P + m - 1 + 2 * (P - 1 - s);
+                start[n] = (i < m ? base + s + i : back + 2 * (i - m)) * ms;
+                end[n] = start[n] + (i < m ? 1 : i < 2 * m ? 2 : 0) * ms;
+            }
+        }
+    char *path = pl_printf("/arms/%s", arm), *table = pl_printf("%s/timeline", path);
+    pl_trace_attr_text(t, path, "schedule", "gpipe");
+    pl_trace_attr_int(t, path, "P", P);
+    pl_trace_attr_int(t, path, "m", m);
+    pl_trace_attr_real(t, path, "bubble", (P - 1.0) / (m + P - 1.0));
+    pl_trace_i64(t, table, "kind", n, kind);
+    pl_trace_i64(t, table, "device", n, device);
+    pl_trace_i64(t, table, "chunk", n, chunk);
+    pl_trace_i64(t, table, "micro", n, micro);
+    pl_trace_i64(t, table, "start", n, start);
+    pl_trace_i64(t, table, "end", n, end);
+    free(table);
+    free(path);
+    free(kind);
+}
+
+static void add_evals(struct pl_trace *t, const char *arm, int seed, int n,
+                      double level, double step_s)
+{
+    int64_t *update = PL_NEW(n, int64_t);
+    double *time = PL_NEW(n, double), *loss = PL_NEW(n, double);
+    for (int i = 0; i < n; i++) {
+        update[i] = 20 * i;
+        time[i] = step_s * 20 * i;
+        loss[i] = level + 3 * exp(-i / 5.0) + 0.01 * seed;
+    }
+    char *path = pl_printf("/arms/%s/seeds/%d/evals", arm, seed);
+    pl_trace_i64(t, path, "update", n, update);
+    pl_trace_f64(t, path, "time_s", n, time);
+    pl_trace_f64(t, path, "loss", n, loss);
+    pl_trace_f64(t, path, "loss_y", n, loss);
+    free(path);
+    free(update);
+    free(time);
+    free(loss);
+}
+
+static char *slurp(const char *path)
+{
+    char *text;
+    size_t n;
+    ck_assert_msg(!pl_file_read(path, 1 << 28, &text, &n), "%s", pl_error_text());
+    return text;
+}
+
+/* Tags balance, attributes are quoted, & starts an entity: enough to catch bad
+ * escaping. Returns the complaint or NULL. */
+static const char *xml_fault(const char *s)
+{
+    const char *open[64];
+    int depth = 0;
+    for (; *s; s++) {
+        if (*s == '&' && strncmp(s, "&amp;", 5) && strncmp(s, "&lt;", 4) &&
+            strncmp(s, "&gt;", 4))
+            return "bare &";
+        if (*s != '<') continue;
+        if (s[1] == '?') {
+            s = strchr(s, '>');
+            continue;
+        }
+        const char *name = s + 1 + (s[1] == '/'), *end = s;
+        size_t length = strcspn(name, " />");
+        for (bool quoted = false; *end && (quoted || *end != '>'); end++)
+            if (*end == '"') quoted = !quoted;
+        if (!*end) return "unclosed tag";
+        if (s[1] == '/') {
+            if (!depth--) return "end without start";
+            if (strncmp(open[depth], name, length)) return "mismatched end tag";
+        } else if (end[-1] != '/') {
+            if (!isalpha((unsigned char)*name) || depth == 64) return "bad tag";
+            open[depth++] = name;
+        }
+        s = end;
+    }
+    return depth ? "missing end tag" : NULL;
+}
+
+START_TEST(xml_checker)
+{
+    ck_assert_ptr_null(xml_fault("<?xml?>\n<a b=\"<\"><c/>x &amp; y</a>\n"));
+    ck_assert_ptr_nonnull(xml_fault("<a>x & y</a>"));
+    ck_assert_ptr_nonnull(xml_fault("<a><b></a></b>"));
+    ck_assert_ptr_nonnull(xml_fault("<a><b></b>"));
+    ck_assert_ptr_nonnull(xml_fault("<a>1 < 2</a>"));
+}
+END_TEST
+
+static int count(const char *text, const char *what)
+{
+    int n = 0;
+    for (; (text = strstr(text, what)); text += strlen(what)) n++;
+    return n;
+}
+
+START_TEST(gantt_as_svg)
+{
+    static const int shapes[][3] = {{1, 1, 1}, {4, 8, 1}, {16, 64, 1}, {8, 8, 5}};
+    const int *shape = shapes[_i];
+    struct pl_trace *t = pl_trace_new();
+    add_arm(t, "a<b>&\"c\"", shape[0], shape[1], shape[2]);
+    ck_assert_msg(!pl_figure_gantt(t, "a<b>&\"c\"", svg), "%s", pl_error_text());
+    char *text = slurp(svg);
+    const char *fault = xml_fault(text);
+    ck_assert_msg(!fault, "%s", fault);
+    ck_assert_ptr_nonnull(strstr(text, "a&lt;b&gt;&amp;\"c\": gpipe, P = "));
+    ck_assert_ptr_nonnull(strstr(text, "simulated time [ms]"));
+    /* every op is there: one rectangle with a tooltip each */
+    ck_assert_int_eq(count(text, "<title>F microbatch"),
+                     shape[0] * shape[1] * shape[2]);
+    ck_assert_int_eq(count(text, "<title>BW microbatch"),
+                     shape[0] * shape[1] * shape[2]);
+    ck_assert_int_eq(count(text, "<title>U update"), shape[0] * shape[2]);
+    free(text);
+    ck_assert_int_eq(pl_figure_gantt_window(t, "a<b>&\"c\"", 1, svg), 0);
+    text = slurp(svg);
+    ck_assert_int_ge(count(text, "<title>U update 0"), shape[0]);
+    ck_assert_int_eq(count(text, "<title>BW microbatch"), shape[0] * shape[1]);
+    free(text);
+    pl_trace_free(t);
+}
+END_TEST
+
+START_TEST(gantt_shows_tau)
+{
+    struct pl_trace *t = pl_trace_new();
+    add_arm(t, "x", 1, 2, 1);
+    int64_t zero[] = {0, 0}, micro[] = {0, 1}, update[] = {3, 3}, forward[] = {1, 3};
+    pl_trace_i64(t, "/arms/x/versions", "stage", 2, zero);
+    pl_trace_i64(t, "/arms/x/versions", "micro", 2, micro);
+    pl_trace_i64(t, "/arms/x/versions", "update", 2, update);
+    pl_trace_i64(t, "/arms/x/versions", "forward", 2, forward);
+    pl_trace_i64(t, "/arms/x/versions", "backward", 2, forward);
+    ck_assert_int_eq(pl_figure_gantt(t, "x", svg), 0);
+    char *text = slurp(svg);
+    ck_assert_ptr_nonnull(
+        strstr(text, "<title>F microbatch 0, update 0, tau 2</title>"));
+    ck_assert_ptr_nonnull(
+        strstr(text, "<title>BW microbatch 1, update 0, tau 0</title>"));
+    free(text);
+    pl_trace_free(t);
+}
+END_TEST
+
+START_TEST(gantt_errors)
+{
+    struct pl_trace *t = pl_trace_new();
+    ck_assert_int_eq(pl_figure_gantt(t, "x", svg), PL_EINPUT);
+    add_arm(t, "adamw+gpipe", 2, 2, 1);
+    ck_assert_int_eq(pl_figure_gantt(t, "adamw+gpip", svg), PL_EINPUT);
+    ck_assert_ptr_nonnull(strstr(pl_error_text(), "did you mean 'adamw+gpipe'"));
+    ck_assert_int_eq(pl_figure_gantt(t, "adamw+gpipe", "/nonexistent/a.svg"), PL_EIO);
+    ck_assert_int_eq(pl_figure_gantt(t, "adamw+gpipe", "a.jpeg"), PL_EUSAGE);
+    ck_assert_int_eq(pl_figure_curves(t, svg), PL_EINPUT);
+    int64_t bad[] = {-5};
+    pl_trace_i64(t, "/arms/adamw+gpipe/timeline", "device", 1, bad);
+    for (int k = 0; k < 5; k++)
+        pl_trace_i64(t, "/arms/adamw+gpipe/timeline",
+                     (const char *[]){"kind", "chunk", "micro", "start", "end"}[k], 1,
+                     (int64_t[]){0});
+    ck_assert_int_eq(pl_figure_gantt(t, "adamw+gpipe", svg), PL_EINPUT);
+    ck_assert(access(svg, F_OK));
+    pl_trace_free(t);
+}
+END_TEST
+
+START_TEST(curves)
+{
+    static const char *const optimizers[] = {"adamw", "nadamw", "muon", "soap<1>"};
+    static const char *const pipelines[] = {"gpipe", "2bw", "pipedream"};
+    struct pl_trace *t = pl_trace_new();
+    for (int o = 0; o < 4; o++)
+        for (int p = 0; p < 3; p++) {
+            char *arm = pl_printf("%s+%s", optimizers[o], pipelines[p]);
+            for (int seed = 1; seed <= 3; seed++)
+                add_evals(t, arm, seed, o == 2 && p == 2 && seed == 3 ? 7 : 31,
+                          1.5 + 0.1 * o + 0.03 * p, p ? 0.8e-2 : 1.1e-2);
+            free(arm);
+        }
+    pl_trace_attr_text(t, "/arms/muon+pipedream/seeds/3", "status", "diverged");
+    ck_assert_msg(!pl_figure_curves(t, svg), "%s", pl_error_text());
+    char *text = slurp(svg);
+    const char *fault = xml_fault(text), *last = text;
+    ck_assert_msg(!fault, "%s", fault);
+    /* legend in the order of the trace */
+    for (int o = 0; o < 4; o++)
+        for (int p = 0; p < 3; p++) {
+            char *arm = pl_printf(">%s+%s", o == 3 ? "soap&lt;1&gt;" : optimizers[o],
+                                  pipelines[p]);
+            ck_assert_msg((last = strstr(last, arm)) != NULL, "%s", arm);
+            free(arm);
+        }
+    ck_assert_int_eq(count(text, "(diverged)"), 1);
+    ck_assert_int_eq(count(text, "<polyline"), 24);
+    ck_assert_int_eq(count(text, "<polygon"), 24);
+    ck_assert_int_eq(count(text, "nan") + count(text, "inf"), 0);
+    free(text);
+    pl_trace_free(t);
+}
+END_TEST
+
+/* Whatever the numbers, the drawing is XML without nan. */
+START_TEST(curves_of_anything)
+{
+    struct pl_trace *t = sample_trace((uint64_t)_i, 30);
+    ck_assert_msg(!pl_figure_curves(t, svg), "%s", pl_error_text());
+    char *text = slurp(svg);
+    ck_assert_ptr_null(xml_fault(text));
+    ck_assert_ptr_null(strstr(text, "\"nan"));
+    ck_assert_ptr_null(strstr(text, "inf"));
+    free(text);
+    pl_trace_free(t);
+}
+END_TEST
+
+START_TEST(png_or_a_reason)
+{
+    struct pl_trace *t = pl_trace_new();
+    add_arm(t, "x", 2, 2, 1);
+    int status = pl_figure_gantt(t, "x", png);
+    if (status) {
+        ck_assert_int_eq(status, PL_EUNSUP);
+        ck_assert_ptr_nonnull(strstr(pl_error_text(), "rsvg-convert"));
+        ck_assert(access(png, F_OK));
+    } else {
+        char *data = slurp(png);
+        ck_assert(!memcmp(data, "\x89PNG", 4));
+        free(data);
+    }
+    ck_assert_int_eq(setenv("PATH", "/nonexistent", 1), 0);
+    ck_assert_int_eq(pl_figure_gantt(t, "x", png), PL_EUNSUP);
+    pl_trace_free(t);
+}
+END_TEST
+
+START_TEST(ascii)
+{
+    int8_t kind[] = {PL_KIND_F,  PL_KIND_F,  PL_KIND_BW, PL_KIND_F, PL_KIND_BW,
+                     PL_KIND_BW, PL_KIND_BW, PL_KIND_F,  PL_KIND_U};
+    int32_t device[] = {0, 0, 1, 1, 1, 0, 0, 1, 0};
+    int64_t micro[] = {0, 1, 0, 0, 1, 0, 1, 1, 0};
+    int64_t start[] = {0, 1, 2, 1, 5, 4, 7, 4, 9}, end[] = {1, 2, 4, 2, 7, 6, 9, 5, 9};
+    for (int i = 0; i < 9; i++) {
+        start[i] *= 1000000;
+        end[i] *= 1000000;
+    }
+    struct pl_gantt gantt = {2, 2, 9, kind, device, micro, start, end};
+    char *text = NULL;
+    size_t n;
+    FILE *f = open_memstream(&text, &n);
+    pl_gantt_ascii(&gantt, 13, f);
+    fclose(f);
+    const char *expected = " 0 01..aa.b|\n"
+                           " 1 .0aa1bb..\n";
+    ck_assert_msg(!strncmp(text, expected, strlen(expected)), "%s", text);
+    ck_assert_ptr_nonnull(strstr(text, "us 0"));
+    ck_assert_ptr_nonnull(strstr(text, "column: 1 us"));
+    free(text);
+}
+END_TEST
+
+/* Any width, any length: lines fit, no op kind is lost for good. */
+START_TEST(ascii_fits)
+{
+    int width = 20 + 10 * _i;
+    struct pl_trace *t = pl_trace_new();
+    add_arm(t, "x", 3, 5, 9);
+    int64_t n;
+    const int64_t *columns[4];
+    const char *names[] = {"kind", "device", "micro", "start"};
+    for (int k = 0; k < 4; k++)
+        columns[k] = pl_trace_get_i64(t, "/arms/x/timeline", names[k], &n);
+    int8_t *kind = PL_NEW(n, int8_t);
+    int32_t *device = PL_NEW(n, int32_t);
+    for (int64_t i = 0; i < n; i++) {
+        kind[i] = (int8_t)columns[0][i];
+        device[i] = (int32_t)columns[1][i];
+    }
+    struct pl_gantt gantt = {
+        3,          5,
+        n,          kind,
+        device,     columns[2],
+        columns[3], pl_trace_get_i64(t, "/arms/x/timeline", "end", &n)};
+    char *text = NULL;
+    size_t size;
+    FILE *f = open_memstream(&text, &size);
+    pl_gantt_ascii(&gantt, width, f);
+    fclose(f);
+    for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n"))
+        if (line[2] == ' ' && isdigit((unsigned char)line[1]))
+            ck_assert_msg((int)strlen(line) <= width, "%s", line);
+    free(text);
+    free(kind);
+    free(device);
+    pl_trace_free(t);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("figure");
+    TCase *t = tcase_create("figure");
+    tcase_add_checked_fixture(t, setup, teardown);
+    tcase_set_timeout(t, 20);
+    tcase_add_test(t, xml_checker);
+    tcase_add_loop_test(t, gantt_as_svg, 0, 4);
+    tcase_add_test(t, gantt_shows_tau);
+    tcase_add_test(t, gantt_errors);
+    tcase_add_test(t, curves);
+    tcase_add_loop_test(t, curves_of_anything, 0, 10);
+    tcase_add_test(t, png_or_a_reason);
+    tcase_add_test(t, ascii);
+    tcase_add_loop_test(t, ascii_fits, 0, 12);
+    suite_add_tcase(s, t);
+    SRunner *r = srunner_create(s);
+    srunner_run_all(r, CK_ENV);
+    int bad = srunner_ntests_failed(r);
+    srunner_free(r);
+    return bad ? EXIT_FAILURE : EXIT_SUCCESS;
+}
