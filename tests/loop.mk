@@ -1,6 +1,6 @@
 # tests of optimizers, correctors and the training loop
 LOOP_TESTS = tests/test_optim tests/test_correct tests/test_run \
-  tests/test_run_spec tests/test_checkpoint
+  tests/test_run_spec tests/test_run_llama tests/test_checkpoint
 check_PROGRAMS += $(LOOP_TESTS)
 TESTS += $(LOOP_TESTS)
 LOOP_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
@@ -21,3 +21,6 @@ tests_test_checkpoint_LDADD = $(LOOP_LDADD)
 tests_test_run_spec_SOURCES = tests/test_run_spec.c tests/toy.c tests/toy.h
 tests_test_run_spec_CFLAGS = $(LOOP_CFLAGS)
 tests_test_run_spec_LDADD = $(LOOP_LDADD)
+tests_test_run_llama_SOURCES = tests/test_run_llama.c
+tests_test_run_llama_CFLAGS = $(LOOP_CFLAGS)
+tests_test_run_llama_LDADD = $(LOOP_LDADD)
