@@ -45,12 +45,21 @@ static void print_gantt(const struct pl_sim_view *view, FILE *out)
     putc('\n', out);
 }
 
+/* Seven digits, so that simulated and closed form can be told apart. */
+static void format_time(double seconds, char *buf, size_t n)
+{
+    static const char *const units[] = {"s", "ms", "us", "ns", "ps"};
+    int k = 0;
+    for (; k < 4 && fabs(seconds) < 1; k++) seconds *= 1000;
+    snprintf(buf, n, "%.7g %s", seconds, seconds == 0 ? "s" : units[k]);
+}
+
 static void print_time(FILE *out, const char *name, double seconds, double closed,
                        const char *meaning)
 {
     char value[32] = "none", other[32] = "-";
-    if (!isnan(seconds)) pl_units_format_time(seconds, value, sizeof value);
-    if (!isnan(closed)) pl_units_format_time(closed, other, sizeof other);
+    if (!isnan(seconds)) format_time(seconds, value, sizeof value);
+    if (!isnan(closed)) format_time(closed, other, sizeof other);
     fprintf(out, "%-21s %12s %12s  %s\n", name, value, other, meaning);
 }
 
@@ -125,7 +134,7 @@ static void print_stages(const struct pl_sim_view *view, FILE *out)
         const struct pl_stage_metrics *x = &view->sim->metrics.stage[s];
         struct closed_stage c = closed_stage_of(sched, s);
         char busy[32], range[48] = "-";
-        pl_units_format_time(x->busy_s, busy, sizeof busy);
+        format_time(x->busy_s, busy, sizeof busy);
         if (c.tau_min >= 0)
             snprintf(range, sizeof range,
                      c.tau_min == c.tau_max ? "%" PRId64 : "%" PRId64 "..%" PRId64,
@@ -163,14 +172,20 @@ void pl_print_sim_text(const struct pl_sim_view *view, FILE *out)
             "alive after U\nwith the live one, activations as microbatches in flight;\n"
             "n = k: closed form k of the steady state, n (k): another.\n");
     if (!sched->type->async) return;
+    int64_t period = (sched->shape.P + sched->shape.m - 1) / sched->shape.m;
     if (x->steady_to == x->steady_from)
-        fprintf(out, "No steady window: it needs %d updates or more.\n",
-                2 * ((sched->shape.P + sched->shape.m - 1) / sched->shape.m));
+        fprintf(out, "No steady window: it needs %" PRId64 " updates or more.\n",
+                2 * period);
     else
         fprintf(out,
                 "Delay and versions are those of updates %" PRId64 "..%" PRId64
                 "; start-up: mean delay before.\n",
                 x->steady_from, x->steady_to - 1);
+    if (x->steady_to > x->steady_from && x->steady_to > sched->shape.updates - period)
+        fprintf(out,
+                "The window reaches into the drain: where stages differ, step needs "
+                "%" PRId64 " updates or more.\n",
+                3 * period);
 }
 
 static void json_count(struct pl_json *json, const char *key, int64_t value)

@@ -1,17 +1,14 @@
 /* The table of schedules, generation with its guards, and the checker of a schedule. */
 #include "sim/schedule.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/err.h"
 #include "base/mem.h"
+#include "sim/schedules/emit.h"
 
 const char *const pl_op_names[PL_N_OP] = {"F", "B", "W", "BW", "U"};
-
-extern const struct pl_schedule_type pl_schedule_gpipe, pl_schedule_1f1b,
-    pl_schedule_pipedream, pl_schedule_2bw;
 
 const struct pl_schedule_type *const pl_schedule_types[] = {
     &pl_schedule_gpipe, &pl_schedule_1f1b, &pl_schedule_pipedream, &pl_schedule_2bw,

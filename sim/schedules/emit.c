@@ -56,6 +56,7 @@ void pl_closed_no_flush(const struct pl_shape *shape, const struct pl_cost *cost
     double micro = pl_seconds(cost->forward[0] + cost->backward[0] + cost->weight[0]);
     double update = pl_seconds(cost->update[0]);
     double link = shape->P > 1 ? pl_seconds(cost->link[0]) : 0;
+    *out = (struct pl_closed){NAN, NAN, NAN};
     if (link == 0) {
         double ideal = updates * (m * micro + update);
         out->makespan_s = (m * updates + P - 1) * micro + updates * update;

@@ -5,6 +5,10 @@
 
 #include "sim/schedule.h"
 
+/* The generators; pl_schedule_types lists them. */
+extern const struct pl_schedule_type pl_schedule_gpipe, pl_schedule_1f1b,
+    pl_schedule_pipedream, pl_schedule_2bw;
+
 /* Allocate the arrays of a schedule with fused backward: 2 m + 1 ops a stage and
  * update. */
 void pl_emit_begin(const struct pl_shape *shape, struct pl_schedule *out);
