@@ -7,22 +7,10 @@
 
 #include "base/err.h"
 #include "base/mem.h"
+#include "sim/heap.h"
 #include "sim/timeline.h"
 
 enum { END = -1 }; /* event kind besides PL_OP_F and PL_OP_B of a message */
-
-struct event {
-    pl_tick time;
-    uint64_t sequence;
-    int64_t micro;
-    int32_t device, kind;
-};
-
-struct heap {
-    struct event *item;
-    int64_t n, room;
-    uint64_t sequence;
-};
 
 /* Bits of a microbatch on a stage. */
 enum { F_HERE = 1, F_DONE = 2, B_HERE = 4, B_DONE = 8, W_DONE = 16 };
@@ -50,38 +38,6 @@ struct engine {
     int64_t n_ops, n_messages; /* recorded */
     pl_tick now;
 };
-
-static inline bool earlier(const struct event *a, const struct event *b)
-{
-    return a->time < b->time || (a->time == b->time && a->sequence < b->sequence);
-}
-
-static void heap_push(struct heap *heap, struct event event)
-{
-    if (heap->n == heap->room) {
-        heap->room *= 2;
-        heap->item = pl_grow(heap->item, (size_t)heap->room, sizeof *heap->item);
-    }
-    event.sequence = heap->sequence++;
-    int64_t i = heap->n++;
-    for (; i > 0 && earlier(&event, &heap->item[(i - 1) / 2]); i = (i - 1) / 2)
-        heap->item[i] = heap->item[(i - 1) / 2];
-    heap->item[i] = event;
-}
-
-static struct event heap_pop(struct heap *heap)
-{
-    struct event top = heap->item[0], last = heap->item[--heap->n];
-    int64_t i = 0;
-    for (int64_t child; (child = 2 * i + 1) < heap->n; i = child) {
-        if (child + 1 < heap->n && earlier(&heap->item[child + 1], &heap->item[child]))
-            child++;
-        if (!earlier(&heap->item[child], &last)) break;
-        heap->item[i] = heap->item[child];
-    }
-    heap->item[i] = last;
-    return top;
-}
 
 static int too_long(const struct pl_op *op)
 {
