@@ -141,10 +141,10 @@ START_TEST(difference_of_shape)
     pl_trace_f64(b, "/table", "gap", 2, y);
     expect_difference(a, b, "/table/gap: 3 vs 2 rows");
     pl_trace_f64(b, "/table", "gap", 3, y);
-    pl_trace_f64(b, "/table", "speedup", 3, y);
-    expect_difference(a, b, "/table/speedup: only in the second");
-    expect_difference(b, a, "/table/speedup: only in the first");
-    pl_trace_f64(a, "/table", "speedup", 3, y);
+    pl_trace_f64(b, "/table", "recovered", 3, y);
+    expect_difference(a, b, "/table/recovered: only in the second");
+    expect_difference(b, a, "/table/recovered: only in the first");
+    pl_trace_f64(a, "/table", "recovered", 3, y);
     pl_trace_attr_int(b, "/arms/q", "P", 1);
     expect_difference(a, b, "/arms/q: only in the second");
     pl_trace_attr_int(a, "/arms/q", "P", 2);
@@ -159,9 +159,9 @@ START_TEST(replaces_and_reads)
     struct pl_trace *t = pl_trace_new();
     int64_t i[] = {1, 2}, n = 9, integer;
     double real;
-    pl_trace_i64(t, "/table", "seeds", 2, i);
-    pl_trace_i64(t, "/table", "seeds", 1, i + 1);
-    ck_assert_int_eq(*pl_trace_get_i64(t, "/table", "seeds", &n), 2);
+    pl_trace_i64(t, "/table", "diverged", 2, i);
+    pl_trace_i64(t, "/table", "diverged", 1, i + 1);
+    ck_assert_int_eq(*pl_trace_get_i64(t, "/table", "diverged", &n), 2);
     ck_assert_int_eq(n, 1);
     ck_assert_ptr_null(pl_trace_get_f64(t, "/table", "gap", &n));
     ck_assert_int_eq(n, 0);

@@ -109,7 +109,8 @@ static int seeds_of(const struct pl_trace *t, const char *arm, const char ***pat
     char *prefix = pl_printf("/arms/%s/", arm);
     int n = pl_trace_tables(t, "/arms/<arm>/seeds/<seed>/evals", paths), kept = 0;
     for (int i = 0; i < n; i++)
-        if (!strncmp((*paths)[i], prefix, strlen(prefix))) (*paths)[kept++] = (*paths)[i];
+        if (!strncmp((*paths)[i], prefix, strlen(prefix)))
+            (*paths)[kept++] = (*paths)[i];
     free(prefix);
     return kept;
 }

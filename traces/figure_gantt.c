@@ -49,7 +49,7 @@ static char *gantt_title(const struct pl_trace *t, const char *arm, const char *
                       ? pl_printf(", P = %" PRId64 ", m = %" PRId64, P, m)
                       : pl_strdup("");
     char *idle = pl_trace_get_attr_real(t, path, "bubble", &bubble)
-                     ? pl_printf(", bubble %.1f %% of the run", 100 * bubble)
+                     ? pl_printf(", bubble %.1f %% = (T - ideal)/T", 100 * bubble)
                      : pl_strdup("");
     bool same = !schedule || !strcmp(schedule, arm);
     char *title = same ? pl_printf("%s%s%s", arm, shape, idle)

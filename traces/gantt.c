@@ -70,8 +70,9 @@ static void draw_op(FILE *out, const struct pl_gantt *gantt, int64_t i, int64_t 
                 title);
     char number[24];
     int digits = snprintf(number, sizeof number, "%" PRId64, micro);
-    if (w >= digits * 6.5 + 2)
-        pl_svg_text(out, x + w / 2, y + ROW / 2 + 2, 10, PL_ANCHOR_MIDDLE,
+    double size = w >= digits * 6.5 + 2 ? 10 : 7.5; /* a digit is 0.64 size wide */
+    if (w >= digits * 0.64 * size + 0.5)
+        pl_svg_text(out, x + (w - gap) / 2, y + ROW / 2 + 2, size, PL_ANCHOR_MIDDLE,
                     odd ? looks[kind].text_odd : looks[kind].text_even, number);
 }
 

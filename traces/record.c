@@ -1,0 +1,231 @@
+#include <config.h>
+#include "traces/record.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "traces/h5.h"
+#include "traces/schema.h"
+
+_Static_assert((int)PL_KIND_F == PL_OP_F && (int)PL_KIND_B == PL_OP_B &&
+                   (int)PL_KIND_W == PL_OP_W && (int)PL_KIND_BW == PL_OP_BW &&
+                   (int)PL_KIND_U == PL_OP_U && (int)PL_N_KINDS == PL_N_OP,
+               "the trace's kinds are the simulator's");
+
+void pl_record_provenance(struct pl_trace *t, const char *command,
+                          const char *config_given, const char *config_resolved,
+                          const char *device)
+{
+    pl_trace_attr_text(t, "/", "creator", PACKAGE_NAME);
+    pl_trace_attr_text(t, "/", "creator_version", PACKAGE_VERSION);
+    pl_trace_attr_text(t, "/", "hdf5_version", pl_h5_version());
+    pl_trace_attr_text(t, "/", "rng", "Philox4x32-10, keyed by (seed, purpose)");
+    pl_trace_attr_text(t, "/", "device", device);
+    pl_trace_attr_text(t, "/", "command", command);
+    pl_trace_attr_text(t, "/", "config_given", config_given);
+    pl_trace_attr_text(t, "/", "config_resolved", config_resolved);
+}
+
+/* Copies of narrow columns, since the trace holds int64. */
+static void put_i8(struct pl_trace *t, const char *path, const char *name, int64_t n,
+                   const int8_t *data)
+{
+    int64_t *wide = PL_NEW(n, int64_t);
+    for (int64_t i = 0; i < n; i++) wide[i] = data[i];
+    pl_trace_i64(t, path, name, n, wide);
+    free(wide);
+}
+
+static void put_i32(struct pl_trace *t, const char *path, const char *name, int64_t n,
+                    const int32_t *data)
+{
+    int64_t *wide = PL_NEW(n, int64_t);
+    for (int64_t i = 0; i < n; i++) wide[i] = data[i];
+    pl_trace_i64(t, path, name, n, wide);
+    free(wide);
+}
+
+static void record_shape(struct pl_trace *t, const char *path,
+                         const struct pl_simulation *sim, int64_t recorded)
+{
+    const struct pl_metrics *m = &sim->metrics;
+    const struct pl_shape *shape = &sim->schedule.shape;
+    pl_trace_attr_text(t, path, "schedule", sim->schedule.type->name);
+    pl_trace_attr_int(t, path, "P", shape->P);
+    pl_trace_attr_int(t, path, "m", shape->m);
+    pl_trace_attr_int(t, path, "updates", shape->updates);
+    pl_trace_attr_int(t, path, "recorded_updates", recorded);
+    pl_trace_attr_real(t, path, "makespan_s", m->makespan_s);
+    pl_trace_attr_real(t, path, "ideal_s", m->ideal_s);
+    pl_trace_attr_real(t, path, "step_s", m->step_s);
+    pl_trace_attr_real(t, path, "bubble", m->bubble);
+    pl_trace_attr_real(t, path, "bubble_over_ideal", m->bubble_over_ideal);
+    pl_trace_attr_real(t, path, "bubble_parallelogram", m->bubble_parallelogram);
+    pl_trace_attr_real(t, path, "bubble_steady", m->bubble_steady);
+    pl_trace_attr_int(t, path, "steady_from", m->steady_from);
+    pl_trace_attr_int(t, path, "steady_to", m->steady_to);
+}
+
+/* End of update n on its last stage. */
+static pl_tick end_of_update(const struct pl_timeline *l, int64_t n)
+{
+    pl_tick end = 0;
+    for (int64_t i = 0; i < l->n_ops; i++)
+        if (l->kind[i] == PL_OP_U && l->micro[i] == n && l->end[i] > end)
+            end = l->end[i];
+    return end;
+}
+
+static bool in_window(pl_tick start, pl_tick end, pl_tick until)
+{
+    return start < until || end <= until; /* the update itself may take no time */
+}
+
+static void record_timeline(struct pl_trace *t, const char *arm,
+                            const struct pl_timeline *l, pl_tick until)
+{
+    int8_t *kind = PL_NEW(l->n_ops, int8_t);
+    int32_t *device = PL_NEW(2 * l->n_ops, int32_t), *chunk = device + l->n_ops;
+    int64_t *micro = PL_NEW(3 * l->n_ops, int64_t), n = 0;
+    int64_t *start = micro + l->n_ops, *end = micro + 2 * l->n_ops;
+    for (int64_t i = 0; i < l->n_ops; i++) {
+        if (!in_window(l->start[i], l->end[i], until)) continue;
+        kind[n] = l->kind[i];
+        device[n] = l->device[i];
+        chunk[n] = l->chunk[i];
+        micro[n] = l->micro[i];
+        start[n] = l->start[i];
+        end[n++] = l->end[i];
+    }
+    char *path = pl_printf("%s/timeline", arm);
+    put_i8(t, path, "kind", n, kind);
+    put_i32(t, path, "device", n, device);
+    put_i32(t, path, "chunk", n, chunk);
+    pl_trace_i64(t, path, "micro", n, micro);
+    pl_trace_i64(t, path, "start", n, start);
+    pl_trace_i64(t, path, "end", n, end);
+    free(path);
+    free(kind);
+    free(device);
+    free(micro);
+}
+
+static void record_messages(struct pl_trace *t, const char *arm,
+                            const struct pl_timeline *l, pl_tick until)
+{
+    int8_t *kind = PL_NEW(l->n_messages, int8_t);
+    int32_t *src = PL_NEW(2 * l->n_messages, int32_t), *dst = src + l->n_messages;
+    int64_t *micro = PL_NEW(3 * l->n_messages, int64_t), n = 0;
+    int64_t *sent = micro + l->n_messages, *arrived = micro + 2 * l->n_messages;
+    for (int64_t i = 0; i < l->n_messages; i++) {
+        if (!in_window(l->sent[i], l->arrived[i], until)) continue;
+        kind[n] = l->msg_kind[i];
+        src[n] = l->src[i];
+        dst[n] = l->dst[i];
+        micro[n] = l->msg_micro[i];
+        sent[n] = l->sent[i];
+        arrived[n++] = l->arrived[i];
+    }
+    char *path = pl_printf("%s/messages", arm);
+    put_i8(t, path, "kind", n, kind);
+    put_i32(t, path, "src", n, src);
+    put_i32(t, path, "dst", n, dst);
+    pl_trace_i64(t, path, "micro", n, micro);
+    pl_trace_i64(t, path, "sent", n, sent);
+    pl_trace_i64(t, path, "arrived", n, arrived);
+    free(path);
+    free(kind);
+    free(src);
+    free(micro);
+}
+
+static void record_costs(struct pl_trace *t, const char *arm,
+                         const struct pl_cost *cost)
+{
+    char *path = pl_printf("%s/costs", arm);
+    int64_t *link = PL_NEW(cost->P, int64_t); /* 0 after the last stage */
+    for (int s = 0; s + 1 < cost->P; s++) link[s] = cost->link[s];
+    pl_trace_i64(t, path, "forward", cost->P, cost->forward);
+    pl_trace_i64(t, path, "backward", cost->P, cost->backward);
+    pl_trace_i64(t, path, "weight", cost->P, cost->weight);
+    pl_trace_i64(t, path, "update", cost->P, cost->update);
+    pl_trace_i64(t, path, "link", cost->P, link);
+    free(link);
+    free(path);
+}
+
+static void record_stages(struct pl_trace *t, const char *arm,
+                          const struct pl_metrics *m)
+{
+    int n = m->stages;
+    double *real = PL_NEW(5 * n, double);
+    int64_t *whole = PL_NEW(2 * n, int64_t);
+    for (int s = 0; s < n; s++) {
+        const struct pl_stage_metrics *stage = &m->stage[s];
+        real[s] = stage->busy_s;
+        real[n + s] = stage->tau_min;
+        real[2 * n + s] = stage->tau_mean;
+        real[3 * n + s] = stage->tau_max;
+        real[4 * n + s] = stage->tau_startup;
+        whole[s] = stage->weight_versions;
+        whole[n + s] = stage->peak_activations;
+    }
+    char *path = pl_printf("%s/stages", arm);
+    pl_trace_f64(t, path, "busy_s", n, real);
+    pl_trace_f64(t, path, "tau_min", n, real + n);
+    pl_trace_f64(t, path, "tau_mean", n, real + 2 * n);
+    pl_trace_f64(t, path, "tau_max", n, real + 3 * n);
+    pl_trace_f64(t, path, "tau_startup", n, real + 4 * n);
+    pl_trace_i64(t, path, "weight_versions", n, whole);
+    pl_trace_i64(t, path, "peak_activations", n, whole + n);
+    free(path);
+    free(real);
+    free(whole);
+}
+
+/* The map of the recorded updates; the rest follows from rerunning the configuration.
+ */
+static void record_versions(struct pl_trace *t, const char *arm,
+                            const struct pl_versions *v, int64_t recorded)
+{
+    int64_t micros = recorded * v->m, n = v->stages * micros, k = 0;
+    int64_t *stage = PL_NEW(5 * n, int64_t), *micro = stage + n,
+            *update = stage + 2 * n;
+    int64_t *forward = stage + 3 * n, *backward = stage + 4 * n;
+    for (int s = 0; s < v->stages; s++)
+        for (int64_t i = 0; i < micros; i++, k++) {
+            stage[k] = s;
+            micro[k] = i;
+            update[k] = i / v->m;
+            forward[k] = v->forward[s * v->n_micro + i];
+            backward[k] = v->backward[s * v->n_micro + i];
+        }
+    char *path = pl_printf("%s/versions", arm);
+    pl_trace_i64(t, path, "stage", n, stage);
+    pl_trace_i64(t, path, "micro", n, micro);
+    pl_trace_i64(t, path, "update", n, update);
+    pl_trace_i64(t, path, "forward", n, forward);
+    pl_trace_i64(t, path, "backward", n, backward);
+    free(path);
+    free(stage);
+}
+
+void pl_record_simulation(struct pl_trace *t, const char *arm,
+                          const struct pl_simulation *simulation,
+                          const struct pl_cost *cost, int64_t max_updates)
+{
+    int64_t updates = simulation->schedule.shape.updates;
+    int64_t recorded = max_updates > 0 && max_updates < updates ? max_updates : updates;
+    pl_tick until = recorded < updates
+                        ? end_of_update(&simulation->timeline, recorded - 1)
+                        : INT64_MAX;
+    char *path = pl_printf("/arms/%s", arm);
+    record_shape(t, path, simulation, recorded);
+    record_timeline(t, path, &simulation->timeline, until);
+    record_messages(t, path, &simulation->timeline, until);
+    record_costs(t, path, cost);
+    record_stages(t, path, &simulation->metrics);
+    record_versions(t, path, &simulation->versions, recorded);
+    free(path);
+}

@@ -1,0 +1,97 @@
+/* Training rows and verdicts to a trace. */
+#include "traces/record.h"
+
+#include <inttypes.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+/* Members of an array of structs as a column. */
+static void put_reals(struct pl_trace *t, const char *path, const char *name, int64_t n,
+                      const void *first, size_t stride)
+{
+    double *column = PL_NEW(n, double);
+    for (int64_t i = 0; i < n; i++)
+        memcpy(&column[i], (const char *)first + (size_t)i * stride, sizeof *column);
+    pl_trace_f64(t, path, name, n, column);
+    free(column);
+}
+
+static void put_ints(struct pl_trace *t, const char *path, const char *name, int64_t n,
+                     const void *first, size_t stride)
+{
+    int64_t *column = PL_NEW(n, int64_t);
+    for (int64_t i = 0; i < n; i++)
+        memcpy(&column[i], (const char *)first + (size_t)i * stride, sizeof *column);
+    pl_trace_i64(t, path, name, n, column);
+    free(column);
+}
+
+static void record_rows(struct pl_trace *t, const char *run, int64_t n,
+                        const struct pl_row *rows)
+{
+    static const struct {
+        const char *name;
+        size_t offset;
+    } reals[] = {
+        {"time_s", offsetof(struct pl_row, time_s)},
+        {"loss", offsetof(struct pl_row, loss)},
+        {"rate", offsetof(struct pl_row, rate)},
+        {"grad_norm", offsetof(struct pl_row, grad_norm)},
+        {"update_norm", offsetof(struct pl_row, update_norm)},
+        {"stale_norm", offsetof(struct pl_row, stale_norm)},
+    };
+    char *path = pl_printf("%s/rows", run);
+    const char *base = n ? (const char *)rows : ""; /* rows may be NULL */
+    put_ints(t, path, "update", n, base + offsetof(struct pl_row, update),
+             sizeof *rows);
+    for (size_t i = 0; i < sizeof reals / sizeof *reals; i++)
+        put_reals(t, path, reals[i].name, n, base + reals[i].offset, sizeof *rows);
+    free(path);
+}
+
+static void record_evals(struct pl_trace *t, const char *run, int64_t n,
+                         const struct pl_eval *evals)
+{
+    char *path = pl_printf("%s/evals", run);
+    const char *base = n ? (const char *)evals : "";
+    size_t size = sizeof *evals;
+    put_ints(t, path, "update", n, base + offsetof(struct pl_eval, update), size);
+    put_reals(t, path, "time_s", n, base + offsetof(struct pl_eval, time_s), size);
+    put_reals(t, path, "loss", n, base + offsetof(struct pl_eval, loss), size);
+    put_reals(t, path, "loss_y", n, base + offsetof(struct pl_eval, loss_y), size);
+    free(path);
+}
+
+void pl_record_run(struct pl_trace *t, const char *arm, uint64_t seed,
+                   const struct pl_run_result *result)
+{
+    static const char *const status[] = {[PL_RUN_DONE] = "done",
+                                         [PL_RUN_DIVERGED] = "diverged",
+                                         [PL_RUN_INTERRUPTED] = "interrupted"};
+    char *run = pl_printf("/arms/%s/seeds/%" PRIu64, arm, seed);
+    pl_trace_attr_text(t, run, "status", status[result->status]);
+    pl_trace_attr_int(t, run, "diverged_at", result->diverged_at);
+    record_rows(t, run, result->n_rows, result->rows);
+    record_evals(t, run, result->n_evals, result->evals);
+    free(run);
+}
+
+void pl_record_verdicts(struct pl_trace *t, const struct pl_verdict *verdicts, int n)
+{
+    const char **column = PL_NEW(n, const char *);
+    for (int k = 0; k < 6; k++) {
+        static const char *const names[] = {"id",        "statement", "source",
+                                            "published", "measured",  "word"};
+        for (int i = 0; i < n; i++) {
+            const struct pl_verdict *v = &verdicts[i];
+            const char *const texts[] = {v->id,        v->statement, v->source,
+                                         v->published, v->measured,  pl_words[v->word]};
+            column[i] = texts[k] ? texts[k] : "";
+        }
+        pl_trace_text(t, "/claims", names[k], n, column);
+    }
+    free(column);
+}
