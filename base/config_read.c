@@ -91,6 +91,9 @@ static int read_key(const struct reader *in, const struct pl_yaml *map, int i,
     if (node->kind != PL_YAML_TEXT || !*node->text ||
         strlen(node->text) != node->length)
         return fail_at(in, node, "expected the name of a key", NULL);
+    for (const char *p = node->text; *p; p++)
+        if ((unsigned char)*p < 0x20)
+            return fail_at(in, node, "a control character in the name of a key", NULL);
     for (int j = 0; j < i; j += 2)
         if (!strcmp(map->items[j]->text, node->text))
             return fail_at(in, node, "duplicate key", node->text);

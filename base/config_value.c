@@ -37,6 +37,15 @@ int pl_text_check(const char *text, const char *where, const char *key)
     return 0;
 }
 
+/* Messages quote values, and a message is one line. */
+static int check_line(const char *text, const char *where, const char *key)
+{
+    for (; *text; text++)
+        if ((unsigned char)*text < 0x20 || *text == 0x7f)
+            return pl_fail(PL_ECONFIG, "%s: %s has a control character", where, key);
+    return 0;
+}
+
 static int parse_int(const struct pl_key *key, const char *text, const char *where,
                      struct pl_value *value)
 {
@@ -103,6 +112,7 @@ static int parse_text(const struct pl_key *key, const char *text, const char *wh
     const char *const *choices =
         key->type == PL_KEY_NAME ? pl_config_choices(key->name) : NULL;
     for (const char *const *c = choices; c; c++) {
+        if (!*c && check_line(text, where, key->name)) return PL_ECONFIG;
         if (!*c) return pl_fail_unknown(PL_ECONFIG, where, key->name, text, choices);
         if (!strcmp(*c, text)) break;
     }
@@ -141,6 +151,11 @@ static int parse_by_type(const struct pl_key *key, const char *const *texts, int
     if (n != 1 && !list)
         return pl_fail(PL_ECONFIG, "%s: %s is a list, expected one value", where,
                        key->name);
+    for (int i = 0; i < n && key->type != PL_KEY_TEXT && key->type != PL_KEY_NAME;
+         i++) {
+        int rc = check_line(texts[i], where, key->name);
+        if (rc) return rc;
+    }
     switch (key->type) {
     case PL_KEY_INT:
         return parse_int(key, texts[0], where, value);
@@ -197,9 +212,9 @@ int pl_seeds_parse(const char *const *texts, int n, const char *where, uint64_t 
     for (int i = 0; i < n; i++) {
         errno = 0;
         bool digits = *texts[i] && strspn(texts[i], "0123456789") == strlen(texts[i]);
-        int rc = 0;
+        int rc = check_line(texts[i], where, "seeds");
         list[i] = digits ? strtoull(texts[i], NULL, 10) : 0;
-        if (!digits || errno)
+        if (!rc && (!digits || errno))
             rc = pl_fail(PL_ECONFIG,
                          "%s: seed '%s', expected an integer from 0 to %" PRIu64, where,
                          texts[i], UINT64_MAX);

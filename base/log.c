@@ -109,12 +109,12 @@ void pl_progress_begin(const char *label, double total, const char *unit)
 void pl_progress_update(double done, const char *note)
 {
     if (!progress.active) return;
+    /* the first plain line, too, waits 10 s: short jobs stay silent in logs */
     double now = pl_clock(), gap = progress.terminal ? 0.1 : 10;
-    /* the first plain line, too, waits: short jobs stay silent in logs */
-    double last = progress.drawn >= 0 ? progress.drawn
-                  : progress.terminal ? now - gap
-                                      : progress.began;
-    if (now - last < gap) return;
+    bool first = progress.drawn < 0;
+    if (now - (first ? progress.began : progress.drawn) < gap &&
+        !(first && progress.terminal))
+        return;
     char text[160];
     describe(done, text, sizeof text);
     progress.drawn = now;
