@@ -59,6 +59,15 @@ static struct head head_at(const struct pl_attention_shape *s, const float *qkv,
     return x;
 }
 
+/* The causal edge of a row of scores with `live` keys: whole vectors follow without a
+ * scalar rest, the lanes beyond it hold e^-large. Returns the length in whole vectors. */
+static int pad_row(float *s, int live)
+{
+    int whole = (live + LANES - 1) / LANES * LANES;
+    for (int j = live; j < whole; j++) s[j] = -1e30f;
+    return whole;
+}
+
 static void attend_head(const struct head *a, const struct work *w, float *out,
                         float *lse)
 {
@@ -71,8 +80,8 @@ static void attend_head(const struct head *a, const struct work *w, float *out,
         multiply(rows, n, a->dim, a->scale, q, kt, 0, w->s, w->s_ld);
         for (int r = 0; r < rows; r++) {
             float *s = w->s + (size_t)r * w->s_ld;
-            int live = i + r + 1;
-            float max = row_max(live, s), sum = row_exp(live, s, max, s);
+            int live = i + r + 1, whole = pad_row(s, live);
+            float max = row_max(whole, s), sum = row_exp(whole, s, max, s);
             memset(s + live, 0, (size_t)(n - live) * sizeof *s);
             inverse[r] = 1 / sum;
             lse[i + r] = (float)(max + log((double)sum));
@@ -114,11 +123,11 @@ static void block_back(const struct head *a, const struct work *w, int i, int ro
         const float *o = a->out + (size_t)(i + r) * a->out_ld;
         const float *d = a->dout + (size_t)(i + r) * a->out_ld;
         float mean = 0, lse = a->lse[i + r];
-        int live = i + r + 1;
+        int live = i + r + 1, whole = pad_row(s, live);
 #pragma omp simd reduction(+ : mean)
         for (int c = 0; c < a->dim; c++) mean += o[c] * d[c];
 #pragma omp simd
-        for (int j = 0; j < live; j++) {
+        for (int j = 0; j < whole; j++) {
             float p = exp_f(s[j] - lse);
             s[j] = p;
             ds[j] = p * (ds[j] - mean);

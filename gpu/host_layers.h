@@ -21,14 +21,12 @@ static inline int32_t bits_of(float x)
     return bits;
 }
 
-/* e^x = 2^n e^r, n = round(x / ln 2), |r| <= ln 2 / 2: Taylor to r^7 (rest 6e-9), so
- * the error is that of rounding. x is clamped to the normal range [-87, 88]; NaN stays.
- */
+/* e^x for x <= 0 (up to 88 in fact): 2^n e^r, n = round(x / ln 2), |r| <= ln 2 / 2, Taylor
+ * to r^7 (rest 6e-9), so the error is that of rounding. Below -87 it is e^-87, 1.6e-38. */
 static inline float exp_f(float x)
 {
     const float magic = 12582912; /* 1.5 * 2^23: adding it rounds to an integer */
     x = x < -87.0f ? -87.0f : x;
-    x = x > 88.0f ? 88.0f : x;
     float shifted = x * 1.44269504f + magic, n = shifted - magic;
     float r = x - n * 0.693145752f; /* ln 2 in two parts, the first 9 bits short */
     r = r - n * 1.42860677e-6f;
@@ -41,6 +39,13 @@ static inline float exp_f(float x)
     p = p * r + 1;
     p = p * r + 1;
     return float_of(bits_of(p) + (int32_t)((uint32_t)bits_of(shifted) << 23));
+}
+
+/* 1 / (1 + e^-x) without overflow for either sign. */
+static inline float sigmoid_f(float x)
+{
+    float e = exp_f(-__builtin_fabsf(x)), up = 1 / (1 + e);
+    return x < 0 ? e * up : up;
 }
 
 int HOST(axpby)(size_t n, float a, const float *x, float b, float *y)
@@ -181,7 +186,7 @@ int HOST(swiglu)(int rows, int f, const float *gate_up, float *h)
     for (int r = 0; r < rows; r++, gate_up += 2 * (size_t)f, h += f) {
         const float *gate = gate_up, *up = gate_up + f;
 #pragma omp simd
-        for (int i = 0; i < f; i++) h[i] = gate[i] * up[i] / (1 + exp_f(-gate[i]));
+        for (int i = 0; i < f; i++) h[i] = gate[i] * up[i] * sigmoid_f(gate[i]);
     }
     return 0;
 }
@@ -194,8 +199,7 @@ int HOST(swiglu_back)(int rows, int f, const float *gate_up, const float *dh,
         float *dgate = dgate_up, *dup = dgate_up + f;
 #pragma omp simd
         for (int i = 0; i < f; i++) {
-            float s = 1 / (1 + exp_f(-gate[i]));
-            float d = dh[i];
+            float s = sigmoid_f(gate[i]), d = dh[i];
             dgate[i] = d * up[i] * s * (1 + gate[i] * (1 - s));
             dup[i] = d * gate[i] * s;
         }

@@ -1,4 +1,5 @@
-# -fopenmp-simd reads `#pragma omp simd` only (no OpenMP runtime); -Wno-psabi: vectors are
+# -fopenmp-simd reads `#pragma omp simd` only (no OpenMP runtime); -fno-trapping-math
+# lets it use blends (no value changes); -Wno-psabi: vectors are
 # never passed between objects.
 noinst_LIBRARIES += %D%/libgpu.a
 %C%_libgpu_a_SOURCES = %D%/device.c %D%/device.h %D%/ops.h %D%/hostmem.c %D%/hostmem.h \
@@ -6,4 +7,4 @@ noinst_LIBRARIES += %D%/libgpu.a
   %D%/host.c %D%/host.h %D%/host_base.c %D%/host_avx2.c %D%/host_avx512.c \
   %D%/host_gemm.h %D%/host_layers.h %D%/host_attention.h
 %C%_libgpu_a_CPPFLAGS = $(AM_CPPFLAGS) $(OPENBLAS_CFLAGS)
-%C%_libgpu_a_CFLAGS = $(AM_CFLAGS) -fopenmp-simd -Wno-psabi
+%C%_libgpu_a_CFLAGS = $(AM_CFLAGS) -fopenmp-simd -fno-trapping-math -Wno-psabi
