@@ -1,0 +1,320 @@
+#include "tests/conformance.h"
+#include "base/mem.h"
+#include "base/rng.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+float *trial_random(size_t n, uint64_t stream)
+{
+    float *x = PL_NEW(n, float);
+    for (size_t i = 0; i < n; i++)
+        x[i] = (float)pl_rng_normal(11, PL_RNG_TEST, stream, (uint32_t)i);
+    return x;
+}
+
+void trial_status(struct trial *t, int status)
+{
+    if (status && !t->failures++)
+        snprintf(t->text, t->room, "%s: status %d", t->op->op, status);
+}
+
+void *trial_upload(struct trial *t, const void *host, size_t n)
+{
+    void *block = NULL;
+    trial_status(t, t->device->alloc(n * sizeof(float), &block));
+    if (!block || t->used == 16) abort();
+    t->blocks[t->used++] = block;
+    trial_status(t, t->device->upload(block, host, n * sizeof(float)));
+    return block;
+}
+
+void trial_clear(struct trial *t)
+{
+    while (t->used) t->device->release(t->blocks[--t->used]);
+}
+
+static void mix(struct trial *t, const void *bytes, size_t n)
+{
+    const unsigned char *p = bytes; /* FNV-1a */
+    for (size_t i = 0; i < n; i++) t->hash = (t->hash ^ p[i]) * 0x100000001b3;
+}
+
+static void judge(struct trial *t, const char *what, size_t i, double got, double want,
+                  double bound)
+{
+    if (fabs(got - want) <= bound || (got == want && bound == 0)) return;
+    if (!t->failures++)
+        snprintf(t->text, t->room, "%s: %s[%zu] is %.9g, expected %.9g within %.3g",
+                 t->op->op, what, i, got, want, bound);
+}
+
+void trial_compare(struct trial *t, const char *what, const float *device, size_t n,
+                   const double *want, const double *weight)
+{
+    float *got = PL_NEW(n, float);
+    trial_status(t, t->device->download(got, device, n * sizeof *got));
+    mix(t, got, n * sizeof *got);
+    for (size_t i = 0; i < n; i++)
+        judge(t, what, i, got[i], want[i], t->op->c * (double)FLT_EPSILON * weight[i]);
+    free(got);
+}
+
+void trial_compare_double(struct trial *t, const char *what, double got, double want,
+                          double bound)
+{
+    mix(t, &got, sizeof got);
+    judge(t, what, 0, got, want, bound);
+}
+
+struct gemm_case {
+    int M, N, K, pad;
+    float alpha, beta;
+};
+
+static double at(const float *x, bool transposed, int ld, int i, int k)
+{
+    return x[transposed ? (size_t)k * (size_t)ld + (size_t)i
+                        : (size_t)i * (size_t)ld + (size_t)k];
+}
+
+/* K products and sums, alpha, beta: K + 3 roundings. Padding of C must not change. */
+static void gemm_one(struct trial *t, const struct gemm_case *g, bool ta, bool tb)
+{
+    int lda = (ta ? g->M : g->K) + g->pad, ldb = (tb ? g->K : g->N) + g->pad;
+    int ldc = g->N + g->pad;
+    size_t na = (size_t)lda * (size_t)(ta ? g->K : g->M);
+    size_t nb = (size_t)ldb * (size_t)(tb ? g->N : g->K);
+    size_t nc = (size_t)ldc * (size_t)g->M;
+    float *a = trial_random(na, 1), *b = trial_random(nb, 2), *c = trial_random(nc, 3);
+    double *want = PL_NEW(nc, double), *weight = PL_NEW(nc, double);
+    for (int i = 0; i < g->M; i++)
+        for (int j = 0; j < ldc; j++) {
+            size_t e = (size_t)i * (size_t)ldc + (size_t)j;
+            want[e] = c[e];
+            if (j >= g->N) continue;
+            double sum = 0, size = 0;
+            for (int k = 0; k < g->K; k++) {
+                double x = at(a, ta, lda, i, k) * at(b, !tb, ldb, j, k);
+                sum += x;
+                size += fabs(x);
+            }
+            double old = g->beta == 0 ? 0 : (double)g->beta * c[e];
+            want[e] = (double)g->alpha * sum + old;
+            weight[e] = (g->K + 3) * (fabs(g->alpha * size) + fabs(old));
+            if (g->beta == 0) c[e] = NAN;
+        }
+    float *da = trial_upload(t, a, na), *db = trial_upload(t, b, nb);
+    float *dc = trial_upload(t, c, nc);
+    trial_status(t, t->device->gemm(ta, tb, g->M, g->N, g->K, g->alpha, da, lda, db,
+                                    ldb, g->beta, dc, ldc));
+    trial_compare(t, "C", dc, nc, want, weight);
+    trial_clear(t);
+    free(a), free(b), free(c), free(want), free(weight);
+}
+
+static void check_gemm(struct trial *t)
+{
+    static const struct gemm_case cases[] = {
+        {1, 1, 1, 0, 1, 0},       {3, 5, 7, 2, 1, 1},        {16, 16, 16, 0, 1, 0},
+        {13, 33, 17, 1, -0.5, 2}, {49, 64, 300, 3, 1, 0.25}, {1, 300, 65, 0, 2, 0},
+        {500, 17, 31, 5, 1, 0},   {37, 1, 64, 0, 1, 1},      {5, 4, 0, 1, 1, 0.5},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        for (int form = 0; form < 4; form++)
+            gemm_one(t, &cases[i], form & 1, form >> 1);
+}
+
+static const size_t lengths[] = {1, 15, 16, 67, 1000};
+
+/* Two products and a sum: 3 u. */
+static void axpby_one(struct trial *t, size_t n, float a, float b)
+{
+    float *x = trial_random(n, 4), *y = trial_random(n, 5);
+    double *want = PL_NEW(n, double), *weight = PL_NEW(n, double);
+    for (size_t i = 0; i < n; i++) {
+        double left = (double)a * x[i], right = b == 0 ? 0 : (double)b * y[i];
+        want[i] = left + right;
+        weight[i] = fabs(left) + fabs(right);
+        if (b == 0) y[i] = NAN;
+    }
+    float *dx = trial_upload(t, x, n), *dy = trial_upload(t, y, n);
+    trial_status(t, t->device->axpby(n, a, dx, b, dy));
+    trial_compare(t, "y", dy, n, want, weight);
+    trial_clear(t);
+    free(x), free(y), free(want), free(weight);
+}
+
+static void check_axpby(struct trial *t)
+{
+    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+        axpby_one(t, lengths[i], -1.5f, 0);
+        axpby_one(t, lengths[i], 0.3f, 1);
+        axpby_one(t, lengths[i], 1, -0.9f);
+    }
+}
+
+/* Products of floats are exact in double: n sums of 2^-53 each, whatever the order. */
+static void check_dot(struct trial *t)
+{
+    for (size_t k = 0; k < sizeof lengths / sizeof *lengths; k++) {
+        size_t n = lengths[k];
+        float *x = trial_random(n, 6), *y = trial_random(n, 7);
+        long double sum = 0, size = 0;
+        for (size_t i = 0; i < n; i++) {
+            sum += (long double)x[i] * y[i];
+            size += fabsl((long double)x[i] * y[i]);
+        }
+        double got = NAN;
+        float *dx = trial_upload(t, x, n), *dy = trial_upload(t, y, n);
+        trial_status(t, t->device->dot(n, dx, dy, &got));
+        trial_compare_double(t, "sum", got, (double)sum,
+                             t->op->c * (double)n * DBL_EPSILON * (double)size);
+        trial_clear(t);
+        free(x), free(y);
+    }
+}
+
+static void check_sign(struct trial *t)
+{
+    for (size_t k = 0; k < sizeof lengths / sizeof *lengths; k++) {
+        size_t n = lengths[k];
+        float *x = trial_random(n, 8);
+        double *want = PL_NEW(n, double), *weight = PL_NEW(n, double);
+        for (size_t i = 0; i < n; i++) {
+            if (i % 5 == 2) x[i] = i % 2 ? 0.0f : -0.0f;
+            want[i] = x[i] > 0 ? 1 : x[i] < 0 ? -1 : 0;
+        }
+        float *dx = trial_upload(t, x, n), *dy = trial_upload(t, x, n);
+        trial_status(t, t->device->sign(n, dx, dy));
+        trial_compare(t, "y", dy, n, want, weight);
+        trial_clear(t);
+        free(x), free(want), free(weight);
+    }
+}
+
+enum { VOCAB = 7 };
+
+/* embed copies; embed_back adds up to rows + 1 terms an element (exact for embed, which
+ * has c = 0). */
+static void embed_one(struct trial *t, int rows, int d, bool back)
+{
+    size_t n = (size_t)rows * (size_t)d, size = (size_t)VOCAB * (size_t)d;
+    float *table = trial_random(size, 9), *out = trial_random(n, 10);
+    int32_t *tokens = PL_NEW(rows, int32_t);
+    double *want = PL_NEW(n + size, double), *weight = PL_NEW(n + size, double);
+    for (size_t i = 0; i < size; i++) {
+        if (!back) continue;
+        want[i] = table[i];
+        weight[i] = fabs((double)table[i]);
+    }
+    for (size_t i = 0; i < n; i++) {
+        int32_t token = (int32_t)(i / (size_t)d * 3 % 5); /* repeats; 5 and 6 never */
+        size_t from = (size_t)token * (size_t)d + i % (size_t)d;
+        tokens[i / (size_t)d] = token;
+        if (back)
+            want[from] += out[i];
+        else
+            want[i] = table[from];
+        if (back) weight[from] += fabs((double)out[i]);
+    }
+    for (size_t i = 0; i < size; i++) weight[i] *= back ? rows + 1 : 1;
+    int32_t *dtokens = trial_upload(t, tokens, (size_t)rows);
+    float *dtable = trial_upload(t, table, size), *dout = trial_upload(t, out, n);
+    trial_status(t, back ? t->device->embed_back(rows, d, dtokens, dout, dtable)
+                         : t->device->embed(rows, d, dtokens, dtable, dout));
+    trial_compare(t, back ? "dtable" : "out", back ? dtable : dout, back ? size : n,
+                  want, weight);
+    trial_clear(t);
+    free(table), free(out), free(tokens), free(want), free(weight);
+}
+
+static void check_embed(struct trial *t)
+{
+    embed_one(t, 1, 3, false);
+    embed_one(t, 37, 33, false);
+}
+
+static void check_embed_back(struct trial *t)
+{
+    embed_one(t, 1, 3, true);
+    embed_one(t, 37, 33, true);
+}
+
+/* m and v: four roundings with those of the constants. u: m's, half of v's, five more.
+ */
+static void check_adamw(struct trial *t)
+{
+    static const struct pl_adamw_args args[] = {{1e-3, 0.1, 0.9, 0.95, 1e-8, 0.1, 0.05},
+                                                {0.5, 0, 0.5, 0.999, 1e-3, 0.75, 0.5}};
+    for (size_t k = 0; k < 5; k++) {
+        const struct pl_adamw_args *p = &args[k % 2];
+        size_t n = lengths[k];
+        float *g = trial_random(n, 12), *w = trial_random(n, 13);
+        float *m = trial_random(n, 14), *v = trial_random(n, 15);
+        double *want = PL_NEW(6 * n, double), *weight = want + 3 * n;
+        for (size_t i = 0; i < n; i++) {
+            v[i] = fabsf(v[i]);
+            double size = fabs(p->beta1 * m[i]) + fabs((1 - p->beta1) * g[i]);
+            want[i] = p->beta1 * m[i] + (1 - p->beta1) * g[i];
+            want[n + i] = p->beta2 * v[i] + (1 - p->beta2) * g[i] * g[i];
+            double step = p->eta / p->bc1 / (sqrt(want[n + i] / p->bc2) + p->eps);
+            want[2 * n + i] = step * want[i] + p->eta * p->decay * w[i];
+            weight[i] = 2 * size;
+            weight[n + i] = 3 * want[n + i];
+            weight[2 * n + i] = 8 * (step * size + fabs(p->eta * p->decay * w[i]));
+        }
+        float *dg = trial_upload(t, g, n), *dw = trial_upload(t, w, n);
+        float *dm = trial_upload(t, m, n), *dv = trial_upload(t, v, n);
+        float *du = trial_upload(t, g, n);
+        trial_status(t, t->device->adamw(n, p, dg, dw, dm, dv, du));
+        trial_compare(t, "m", dm, n, want, weight);
+        trial_compare(t, "v", dv, n, want + n, weight + n);
+        trial_compare(t, "u", du, n, want + 2 * n, weight + 2 * n);
+        trial_clear(t);
+        free(g), free(w), free(m), free(v), free(want);
+    }
+}
+
+const struct conformance conformance_table[] = {
+    {"gemm", 1, check_gemm},
+    {"axpby", 2, check_axpby},
+    {"dot", 1, check_dot},
+    {"sign", 0, check_sign},
+    {"embed", 0, check_embed},
+    {"embed_back", 1, check_embed_back},
+    {"rmsnorm", 1, check_rmsnorm},
+    {"rmsnorm_back", 1, check_rmsnorm_back},
+    {"rope", 2, check_rope},
+    {"attention", 1, check_attention},
+    {"attention_back", 1, check_attention_back},
+    {"swiglu", 4, check_swiglu},
+    {"swiglu_back", 8, check_swiglu_back},
+    {"xent", 1, check_xent},
+    {"adamw", 1, check_adamw},
+    {NULL, 0, NULL},
+};
+
+bool conformance_run(const struct conformance *op, const struct pl_device *device,
+                     char *text, size_t n)
+{
+    uint64_t hash[2];
+    int failures = 0;
+    if (n) *text = '\0';
+    for (int run = 0; run < 2; run++) {
+        struct trial t = {.device = device, .op = op, .text = text, .room = n};
+        t.hash = 0xcbf29ce484222325;
+        t.failures = failures;
+        op->check(&t);
+        hash[run] = t.hash;
+        failures = t.failures;
+    }
+    if (!failures && hash[0] != hash[1]) {
+        snprintf(text, n, "%s: two runs differ in bits", op->op);
+        return false;
+    }
+    return failures == 0;
+}

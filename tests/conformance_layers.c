@@ -1,0 +1,199 @@
+/* The conformance suite, layers: formulas in double and the weights of their bounds. */
+#include "tests/conformance.h"
+#include "base/mem.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+static const int row_shapes[][2] = {{1, 1}, {3, 7}, {5, 64}, {33, 100}};
+enum { ROW_SHAPES = sizeof row_shapes / sizeof *row_shapes };
+
+/* Sum of d squares (all of one sign: d u relative), root, product: d + 8. */
+void check_rmsnorm(struct trial *t)
+{
+    for (int k = 0; k < ROW_SHAPES; k++) {
+        int rows = row_shapes[k][0], d = row_shapes[k][1];
+        size_t n = (size_t)rows * (size_t)d, total = n + (size_t)rows;
+        float *x = trial_random(n, 21), *gain = trial_random((size_t)d, 22);
+        double *want = PL_NEW(2 * total, double), *weight = want + total;
+        for (int r = 0; r < rows; r++) {
+            const float *row = x + (size_t)r * (size_t)d;
+            double square = 0;
+            for (int i = 0; i < d; i++) square += (double)row[i] * row[i];
+            double scale = 1 / sqrt(square / d + (double)1e-5f);
+            for (int i = 0; i < d; i++)
+                want[(size_t)r * (size_t)d + (size_t)i] = row[i] * scale * gain[i];
+            want[n + (size_t)r] = scale;
+        }
+        for (size_t i = 0; i < total; i++) weight[i] = (d + 8) * fabs(want[i]);
+        float *dx = trial_upload(t, x, n), *dgain = trial_upload(t, gain, (size_t)d);
+        float *y = trial_upload(t, x, n), *rstd = trial_upload(t, x, (size_t)rows);
+        trial_status(t, t->device->rmsnorm(rows, d, 1e-5f, dx, dgain, y, rstd));
+        trial_compare(t, "y", y, n, want, weight);
+        trial_compare(t, "rstd", rstd, (size_t)rows, want + n, weight + n);
+        trial_clear(t);
+        free(x), free(gain), free(want);
+    }
+}
+
+/* rstd is an input here. The mean adds d terms, dgain rows; both accumulate. */
+void check_rmsnorm_back(struct trial *t)
+{
+    for (int k = 0; k < ROW_SHAPES; k++) {
+        int rows = row_shapes[k][0], d = row_shapes[k][1];
+        size_t n = (size_t)rows * (size_t)d, total = n + (size_t)d;
+        float *x = trial_random(n, 23), *gain = trial_random((size_t)d, 24);
+        float *dy = trial_random(n, 25), *dx = trial_random(n, 26);
+        float *rstd = trial_random((size_t)rows, 27),
+              *dgain = trial_random((size_t)d, 28);
+        double *want = PL_NEW(2 * total, double), *weight = want + total;
+        for (int i = 0; i < d; i++) {
+            want[n + (size_t)i] = dgain[i];
+            weight[n + (size_t)i] = (rows + 4) * fabs((double)dgain[i]);
+        }
+        for (int r = 0; r < rows; r++) {
+            double mean = 0, size = 0, s = rstd[r];
+            size_t row = (size_t)r * (size_t)d;
+            for (int i = 0; i < d; i++) {
+                double term =
+                    (double)dy[row + (size_t)i] * gain[i] * x[row + (size_t)i];
+                mean += term * s * s / d;
+                size += fabs(term) * s * s / d;
+            }
+            for (int i = 0; i < d; i++) {
+                size_t e = row + (size_t)i, g = n + (size_t)i;
+                double direct = (double)dy[e] * gain[i],
+                       part = (double)dy[e] * x[e] * s;
+                want[e] = dx[e] + s * (direct - x[e] * mean);
+                weight[e] = (d + 8) * (fabs((double)dx[e]) +
+                                       fabs(s) * (fabs(direct) + fabs(x[e] * size)));
+                want[g] += part;
+                weight[g] += (rows + 4) * fabs(part);
+            }
+        }
+        float *ux = trial_upload(t, x, n), *ugain = trial_upload(t, gain, (size_t)d);
+        float *ur = trial_upload(t, rstd, (size_t)rows), *uy = trial_upload(t, dy, n);
+        float *ud = trial_upload(t, dx, n), *ug = trial_upload(t, dgain, (size_t)d);
+        trial_status(t, t->device->rmsnorm_back(rows, d, ux, ugain, ur, uy, ud, ug));
+        trial_compare(t, "dx", ud, n, want, weight);
+        trial_compare(t, "dgain", ug, (size_t)d, want + n, weight + n);
+        trial_clear(t);
+        free(x), free(gain), free(dy), free(dx), free(rstd), free(dgain), free(want);
+    }
+}
+
+/* cos and sin rounded, two products, a sum: 3 u of |a| + |b|; the rest stays. */
+static void rope_one(struct trial *t, int rows, int T, int heads, int dim, int ld,
+                     int direction)
+{
+    size_t n = (size_t)rows * (size_t)ld;
+    float *x = trial_random(n, 29);
+    double *want = PL_NEW(2 * n, double), *weight = want + n;
+    for (size_t i = 0; i < n; i++) want[i] = x[i];
+    for (int r = 0; r < rows; r++)
+        for (int p = 0; p < heads * (dim / 2); p++) {
+            int i = p % (dim / 2);
+            size_t e = (size_t)r * (size_t)ld + (size_t)(p / (dim / 2) * dim + i);
+            size_t f = e + (size_t)(dim / 2);
+            double angle = direction * (r % T) * pow(10000, -2.0 * i / dim);
+            want[e] = x[e] * cos(angle) - x[f] * sin(angle);
+            want[f] = x[e] * sin(angle) + x[f] * cos(angle);
+            weight[e] = weight[f] = fabs((double)x[e]) + fabs((double)x[f]);
+        }
+    float *dx = trial_upload(t, x, n);
+    trial_status(t, t->device->rope(rows, T, heads, dim, ld, 10000, direction, dx));
+    trial_compare(t, "x", dx, n, want, weight);
+    trial_clear(t);
+    free(x), free(want);
+}
+
+void check_rope(struct trial *t)
+{
+    rope_one(t, 1, 1, 1, 2, 2, 1);
+    rope_one(t, 14, 7, 3, 6, 25, 1);
+    rope_one(t, 66, 33, 2, 32, 96, -1);
+    rope_one(t, 5, 9, 1, 140, 140, 1);
+}
+
+/* sigmoid 5 u, two products: 8 u; gate from deep negative to deep positive. */
+static void swiglu_one(struct trial *t, int rows, int f, bool back)
+{
+    size_t n = (size_t)rows * (size_t)f, total = back ? 2 * n : n;
+    float *x = trial_random(2 * n, 31), *dh = trial_random(n, 32);
+    double *want = PL_NEW(2 * total, double), *weight = want + total;
+    for (size_t i = 0; i < n; i++) {
+        size_t e = i / (size_t)f * 2 * (size_t)f + i % (size_t)f, u = e + (size_t)f;
+        x[e] *= i % 3 ? 1.0f : i % 2 ? 10.0f : 60.0f;
+        double g = x[e], up = x[u], s = 1 / (1 + exp(-g));
+        /* below e^-87 a float device may flush: an absolute slack far under any use */
+        double tiny = 1e-28 * (1 + fabs(up)) * (1 + fabs(g));
+        if (back) {
+            want[e] = dh[i] * up * s * (1 + g * (1 - s));
+            want[u] = dh[i] * g * s;
+            weight[e] = fabs(dh[i] * up) * s * (1 + fabs(g)) + tiny;
+            weight[u] = fabs(want[u]) + tiny;
+        } else {
+            want[i] = g * s * up;
+            weight[i] = fabs(want[i]) + tiny;
+        }
+    }
+    float *dx = trial_upload(t, x, 2 * n), *dd = trial_upload(t, dh, n);
+    float *out = trial_upload(t, x, 2 * n);
+    trial_status(t, back ? t->device->swiglu_back(rows, f, dx, dd, out)
+                         : t->device->swiglu(rows, f, dx, out));
+    trial_compare(t, back ? "dgate_up" : "h", out, total, want, weight);
+    trial_clear(t);
+    free(x), free(dh), free(want);
+}
+
+void check_swiglu(struct trial *t)
+{
+    for (int k = 0; k < ROW_SHAPES; k++)
+        swiglu_one(t, row_shapes[k][0], row_shapes[k][1], false);
+}
+
+void check_swiglu_back(struct trial *t)
+{
+    for (int k = 0; k < ROW_SHAPES; k++)
+        swiglu_one(t, row_shapes[k][0], row_shapes[k][1], true);
+}
+
+/* x - max is rounded and exponentiated: |x - max| + 8; the sum adds vocab. */
+static void xent_one(struct trial *t, int rows, int vocab, float scale)
+{
+    size_t n = (size_t)rows * (size_t)vocab;
+    float *x = trial_random(n, 33);
+    int32_t *targets = PL_NEW(rows, int32_t);
+    double *want = PL_NEW(2 * n, double), *weight = want + n, loss = 0, slack = 0;
+    for (int r = 0; r < rows; r++) {
+        float *row = x + (size_t)r * (size_t)vocab;
+        double max = -INFINITY, sum = 0;
+        targets[r] = (int32_t)((r * 5 + 2) % vocab);
+        for (int i = 0; i < vocab; i++) max = fmax(max, row[i] *= 4);
+        for (int i = 0; i < vocab; i++) sum += exp(row[i] - max);
+        for (int i = 0; i < vocab; i++) {
+            size_t e = (size_t)r * (size_t)vocab + (size_t)i;
+            double p = exp(row[i] - max) / sum, hot = i == targets[r];
+            want[e] = scale == 0 ? row[i] : scale * (p - hot);
+            weight[e] = fabs(scale) * (p + hot) * (vocab + 2 * (max - row[i]) + 8);
+        }
+        loss += max + log(sum) - row[targets[r]];
+        slack += vocab + 40 + 4 * fabs(max) + fabs((double)row[targets[r]]);
+    }
+    float *dx = trial_upload(t, x, n);
+    int32_t *dt = trial_upload(t, targets, (size_t)rows);
+    double got = NAN;
+    trial_status(t, t->device->xent(rows, vocab, dx, dt, scale, &got));
+    trial_compare(t, "logits", dx, n, want, weight);
+    trial_compare_double(t, "loss", got, loss, t->op->c * slack * 0x1p-23);
+    trial_clear(t);
+    free(x), free(targets), free(want);
+}
+
+void check_xent(struct trial *t)
+{
+    xent_one(t, 1, 2, 1);
+    xent_one(t, 9, 37, 0);
+    xent_one(t, 17, 256, 0.01f);
+    xent_one(t, 3, 1001, -2);
+}
