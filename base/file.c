@@ -67,11 +67,14 @@ static int sync_folder(const char *path)
     return error;
 }
 
-/* /dev/stdout may lead to a regular file, which another descriptor holds open. */
+/* What must not be renamed over. /dev/stdout may lead to a regular file, which another
+ * descriptor holds open; /dev/shm is an ordinary folder. */
 static bool is_device(const char *path, const struct stat *st)
 {
-    return !S_ISREG(st->st_mode) || !strncmp(path, "/dev/", 5) ||
-           !strncmp(path, "/proc/", 6);
+    static const char *const open_files[] = {"/dev/std", "/dev/fd/", "/proc/", NULL};
+    for (const char *const *p = open_files; *p; p++)
+        if (!strncmp(path, *p, strlen(*p))) return true;
+    return !S_ISREG(st->st_mode);
 }
 
 static int open_temporary(struct pl_file *file, const struct stat *old)
@@ -117,8 +120,10 @@ struct pl_file *pl_file_create(const char *path)
     struct pl_file *file = PL_NEW(1, struct pl_file);
     file->path = pl_strdup(path);
     file->target = resolve(path);
-    int fd = exists && is_device(path, &st) ? open(path, O_WRONLY | O_TRUNC | O_CLOEXEC)
-                                            : open_temporary(file, exists ? &st : NULL);
+    int fd =
+        exists && is_device(path, &st)
+            ? open(path, O_WRONLY | O_APPEND | O_CLOEXEC) /* after earlier output */
+            : open_temporary(file, exists ? &st : NULL);
     if (fd >= 0) file->stream = fdopen(fd, "w");
     if (!file->stream) {
         fail_write(path, errno);

@@ -154,8 +154,22 @@ START_TEST(devices_are_written_in_place)
     ck_assert_int_eq(stat("captured", &after), 0);
     ck_assert_uint_eq(before.st_ino, after.st_ino); /* not replaced by another file */
     expect("captured", "results");
+    put("/dev/stdout", ", more");
+    expect("captured", "results, more");
     put("/dev/null", "gone");
     ck_assert_int_eq(entries(), 1);
+}
+END_TEST
+
+START_TEST(shared_memory_is_an_ordinary_folder)
+{
+    if (access("/dev/shm", W_OK)) return;
+    char *name = pl_printf("/dev/shm/pipelag-test-%ld", (long)getpid());
+    put(name, "first");
+    put(name, "second");
+    expect(name, "second");
+    unlink(name);
+    free(name);
 }
 END_TEST
 
@@ -288,6 +302,7 @@ int main(void)
     tcase_add_test(t, full_disk_is_reported);
     tcase_add_test(t, failed_write_keeps_the_old_file);
     tcase_add_test(t, devices_are_written_in_place);
+    tcase_add_test(t, shared_memory_is_an_ordinary_folder);
     tcase_add_test(t, install);
     tcase_add_test(t, read_limits);
     tcase_add_test(t, checksum);
