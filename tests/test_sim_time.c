@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/mem.h"
 #include "tests/sim_case.h"
 
 static pl_tick ms(double value)
@@ -191,6 +192,57 @@ START_TEST(random_costs_hold)
 }
 END_TEST
 
+/* Nobody waits without a reason: every op starts the moment its device is free, its
+ * message has arrived and, for U under a barrier, the last gradient of the group
+ * exists. Found from the rows alone, independent of the engine's events. */
+static void assert_tight(const struct pl_simulation *sim, const struct pl_cost *cost,
+                         bool barrier)
+{
+    const struct pl_timeline *t = &sim->timeline;
+    int P = t->shape.P, m = t->shape.m;
+    int64_t n_micro = m * t->shape.updates;
+    pl_tick *free_at = PL_NEW(P, pl_tick), *group = PL_NEW(t->shape.updates, pl_tick);
+    pl_tick *f = PL_NEW(P * n_micro, pl_tick), *bw = PL_NEW(P * n_micro, pl_tick);
+    for (int64_t i = 0; i < t->n_ops; i++) {
+        int s = t->device[i];
+        int64_t micro = t->micro[i];
+        pl_tick ready = free_at[s], other = 0;
+        if (t->kind[i] == PL_OP_F && s > 0)
+            other = f[(s - 1) * n_micro + micro] + cost->link[s - 1];
+        if (t->kind[i] == PL_OP_BW && s < P - 1)
+            other = bw[(s + 1) * n_micro + micro] + cost->link[s];
+        if (t->kind[i] == PL_OP_U && barrier) other = group[micro];
+        ck_assert_int_eq(t->start[i], ready > other ? ready : other);
+        free_at[s] = t->end[i];
+        if (t->kind[i] == PL_OP_F) f[s * n_micro + micro] = t->end[i];
+        if (t->kind[i] != PL_OP_BW) continue;
+        bw[s * n_micro + micro] = t->end[i];
+        if (t->end[i] > group[micro / m]) group[micro / m] = t->end[i];
+    }
+    free(free_at);
+    free(group);
+    free(f);
+    free(bw);
+}
+
+START_TEST(nobody_waits_in_vain)
+{
+    const struct pl_schedule_type *type = pl_schedule_types[_i];
+    for (uint64_t seed = 0; seed < 60; seed++) {
+        int P = 1 + (int)pl_rng_below(seed, PL_RNG_TEST, 92, 0, 9);
+        int m = 1 + (int)pl_rng_below(seed, PL_RNG_TEST, 93, 0, 20);
+        struct pl_shape shape = {P, m, 5};
+        if (type->check && type->check(&shape)) m = P + m;
+        struct pl_cost cost = random_costs(P, seed, seed % 3 ? 50 : 3);
+        bool barrier = (seed & 1) && type->global_version;
+        struct pl_simulation sim = simulate(type->name, P, m, 5, &cost, barrier);
+        assert_tight(&sim, &cost, barrier);
+        pl_simulation_free(&sim);
+        pl_cost_free(&cost);
+    }
+}
+END_TEST
+
 /* A global gradient norm costs 2bw nothing and the flush something; it is one point in
  * time for all stages. */
 START_TEST(barrier)
@@ -270,6 +322,7 @@ static void fill(TCase *t)
     tcase_add_test(t, zero_bubble_table);
     tcase_add_loop_test(t, closed_forms, 0, types);
     tcase_add_loop_test(t, random_costs_hold, 0, types);
+    tcase_add_loop_test(t, nobody_waits_in_vain, 0, types);
     tcase_add_test(t, barrier);
     tcase_add_test(t, bubbles);
 }
