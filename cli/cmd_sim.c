@@ -5,11 +5,12 @@
 
 #include "cli/cmd.h"
 #include "cli/print_sim.h"
+#include "traces/record.h"
 
 enum { OPT_WIDTH = 256, OPT_NO_GANTT, OPT_JSON, DEFAULT_WIDTH = 88 };
 
 struct arguments {
-    const char *file;
+    const char *file, *output;
     int64_t width; /* 0: no Gantt */
     bool json;
     int code; /* of a bad option */
@@ -17,6 +18,7 @@ struct arguments {
 };
 
 static const struct argp_option options[] = {
+    {"output", 'o', "TRACE", 0, "write the run as a trace (HDF5)", 0},
     {"json", OPT_JSON, NULL, 0, "print one JSON object instead of text", 0},
     {"width", OPT_WIDTH, "COLUMNS", 0, "width of the Gantt chart (default 88)", 0},
     {"no-gantt", OPT_NO_GANTT, NULL, 0, "numbers only", 0},
@@ -29,6 +31,9 @@ static error_t parse(int option, char *arg, struct argp_state *state)
     switch (option) {
     case ARGP_KEY_INIT:
         state->child_inputs[0] = &args->settings;
+        return 0;
+    case 'o':
+        args->output = arg;
         return 0;
     case OPT_JSON:
         args->json = true;
@@ -89,6 +94,22 @@ static int cost_of(const struct pl_config *config, int P, struct pl_cost *cost)
                        cost);
 }
 
+static int write_trace(const struct pl_sim_view *view, const struct pl_config *config,
+                       const char *path)
+{
+    struct pl_trace *trace = pl_trace_new();
+    char *given = pl_config_dump(config, true),
+         *resolved = pl_config_dump(config, false);
+    pl_record_provenance(trace, "pipelag sim", given, resolved, "none");
+    pl_record_simulation(trace, view->sim->schedule.type->name, view->sim, view->cost,
+                         0);
+    int code = pl_trace_write(trace, path);
+    pl_trace_free(trace);
+    free(given);
+    free(resolved);
+    return code;
+}
+
 static int simulate(const struct arguments *args, const struct pl_config *config)
 {
     const struct pl_schedule_type *type =
@@ -100,6 +121,7 @@ static int simulate(const struct arguments *args, const struct pl_config *config
     int code = barrier_of(config, type, &view.barrier);
     if (!code) code = cost_of(config, shape.P, &cost);
     if (!code) code = pl_simulate(type, &shape, &cost, view.barrier, &sim);
+    if (!code && args->output) code = write_trace(&view, config, args->output);
     if (!code) (args->json ? pl_print_sim_json : pl_print_sim_text)(&view, stdout);
     pl_simulation_free(&sim);
     pl_cost_free(&cost);

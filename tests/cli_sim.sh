@@ -7,7 +7,7 @@
 refused() {
     want=$1 text=$2
     shift 2
-    run "$want" "$PIPELAG" sim "$@" || return 1
+    run "$want" "$PIPELAG" sim "$@" -o "$work/trace.h5" || return 1
     [ "$(wc -l <"$work/err")" -eq 1 ] && grep -qF -- "$text" "$work/err" &&
         [ ! -s "$work/out" ] && [ -z "$(ls "$work" | grep trace)" ] && return 0
     echo "# expected one line with: $text"
@@ -81,12 +81,26 @@ ok $? 'time beyond int64 picoseconds'
 refused 2 '--width' --width 3
 ok $? 'width out of range'
 
+run 1 "$PIPELAG" sim -o "$work/no/such/folder.h5" && [ "$(wc -l <"$work/err")" -eq 1 ] &&
+    grep -qF "$work/no/such/folder.h5" "$work/err" && [ ! -s "$work/out" ]
+ok $? 'output in a folder that is not there'
+run 1 "$PIPELAG" sim -o "$work" && [ "$(wc -l <"$work/err")" -eq 1 ]
+ok $? 'output is a folder'
 if [ -c /dev/full ]; then
     "$PIPELAG" sim >/dev/full 2>"$work/err"
     [ $? -eq 1 ] && [ "$(wc -l <"$work/err")" -eq 1 ]
     ok $? 'stdout is full'
+    run 1 "$PIPELAG" sim -o /dev/full && [ "$(wc -l <"$work/err")" -eq 1 ] && [ -c /dev/full ]
+    ok $? 'output is a full device'
 else
     skip 'stdout is full' 'no /dev/full'
+    skip 'output is a full device' 'no /dev/full'
 fi
 
+run 0 "$PIPELAG" sim -P 2 -m 2 -o "$work/a.h5" && cp "$work/a.h5" "$work/b.h5" &&
+    run 0 "$PIPELAG" sim -P 2 -m 2 -o "$work/a.h5" && cmp -s "$work/a.h5" "$work/b.h5"
+ok $? '-o writes a trace, equal bytes for equal input'
+printf precious >"$work/keep.h5"
+run 2 "$PIPELAG" sim --schedule 2bw -m 3 -o "$work/keep.h5" && [ "$(cat "$work/keep.h5")" = precious ]
+ok $? 'a refused run leaves the old trace alone'
 done_testing

@@ -2,6 +2,7 @@
  * name. */
 #include <string.h>
 
+#include "sim/schedules/emit.h"
 #include "tests/sim_case.h"
 
 static void assert_says(int rc, int code, const char *text)
@@ -231,6 +232,22 @@ START_TEST(deadlock)
 }
 END_TEST
 
+/* Without a flush a forward that insists on the newest version waits for an update that
+ * is issued after it: the wait itself, which the shipped schedules never need for long.
+ */
+START_TEST(waits_for_version)
+{
+    struct pl_schedule_type type = *pl_schedule_find("pipedream");
+    struct pl_shape shape = {3, 2, 3};
+    struct pl_cost cost = uniform(3, 10, 20, 0, 0);
+    struct pl_simulation none;
+    type.reads = pl_reads_newest;
+    assert_says(pl_simulate(&type, &shape, &cost, false, &none), PL_EDEADLOCK,
+                "stage 0 waits forever to start F 2");
+    pl_cost_free(&cost);
+}
+END_TEST
+
 /* A forward that ran before its version is refused by the map as well. */
 START_TEST(version_not_written)
 {
@@ -315,6 +332,7 @@ static void fill(TCase *t)
     tcase_add_loop_test(t, damaged_timeline, 0, N_DAMAGES);
     tcase_add_test(t, damaged_schedule);
     tcase_add_test(t, deadlock);
+    tcase_add_test(t, waits_for_version);
     tcase_add_test(t, version_not_written);
     tcase_add_test(t, guards);
     tcase_add_test(t, costs);
