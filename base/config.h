@@ -67,6 +67,9 @@ pl_tick pl_config_time(const struct pl_config *config, const char *key);
 const pl_tick *pl_config_times(const struct pl_config *config, const char *key, int *n);
 bool pl_config_given(const struct pl_config *config, const char *key); /* not the default */
 
+/* Value as text that pl_config_set_value reads back; caller frees. */
+char *pl_config_value(const struct pl_config *config, const char *key);
+
 /* Where the value came from: "FILE:LINE:COL", "--set" or "default"; for messages. */
 const char *pl_config_where(const struct pl_config *config, const char *key);
 

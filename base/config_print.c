@@ -96,6 +96,18 @@ static void put_value(const struct pl_key *key, const struct pl_value *value, FI
     }
 }
 
+char *pl_config_value(const struct pl_config *config, const char *key)
+{
+    char *text = NULL;
+    size_t n = 0;
+    FILE *out = open_memstream(&text, &n);
+    for (int k = 0; out && pl_keys[k].name; k++)
+        if (!strcmp(pl_keys[k].name, key)) put_value(&pl_keys[k], &config->values[k], out);
+    if (out) fclose(out);
+    assert(text && n);
+    return text;
+}
+
 /* Overrides of a pinned key have no effect and are left out: read back, the pin is
  * gone. */
 static void put_axes(const struct pl_config *config, FILE *out)

@@ -31,6 +31,8 @@ const struct pl_key pl_keys[] = {
     TIMES("cost.backward", "1 ms", "input gradient of one microbatch (one, or P)"),
     TIMES("cost.weight", "1 ms", "weight gradient of one microbatch (one, or P)"),
     TIMES("cost.update", "0", "optimizer step of a stage, per update (one, or P)"),
+    INT("cost.sequences", "1", 1, 1048576, "",
+        "sequences in the microbatch that the costs are given for (used by `run`)"),
     TIMES("link.time", "0", "one transfer between neighbouring stages (one, or P-1)"),
 
     INT("model.layers", "8", 1, 10000, "", "transformer blocks"),
@@ -93,6 +95,8 @@ const struct pl_key pl_keys[] = {
     TEXT("segments", "",
          "stretches 'SCHEDULE[+CORRECTOR]:UPDATES ...' that replace schedule.name"),
 
+    TEXT("arms.only", "", "arms to run: names or patterns (* ?), separated by spaces"),
+    TEXT("arms.skip", "", "arms to leave out: names or patterns, separated by spaces"),
     TEXT("baseline", "", "label of the arm that the others are compared with"),
     {NULL, 0, NULL, NULL, 0, 0, NULL, NULL},
 };

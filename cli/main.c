@@ -15,6 +15,7 @@
 const struct pl_command pl_commands[] = {
     {"sim", "simulate a schedule: Gantt, bubbles, delay and versions per stage",
      pl_cmd_sim},
+    {"run", "simulate, train under the delay, judge the claims", pl_cmd_run},
     {"config", "print the configuration, its keys or the arms of an experiment",
      pl_cmd_config},
     {"theory", "stability limits under delay, a-priori bound on the gradient",

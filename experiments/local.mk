@@ -1,1 +1,2 @@
-# sources of experiments/, added to the lists of Makefile.am
+# What to run, as YAML; README.md has the measured results.
+EXTRA_DIST += %D%/README.md %D%/one-step-delay.yaml %D%/one-step-delay-full.yaml %D%/rate-grid.yaml

@@ -1,10 +1,16 @@
 # One page a command, from its --help and an include file with NAME and EXAMPLES. Pages are
 # made in a git checkout and shipped in the tarball, so only the order of building depends on
 # the program: a page is not out of date because the program was linked again.
-man_pages = %D%/pipelag.1 %D%/pipelag-config.1 %D%/pipelag-theory.1 \
-  %D%/pipelag-sim.1
-man_includes = %D%/pipelag.h2m %D%/pipelag-config.h2m %D%/pipelag-theory.h2m \
-  %D%/pipelag-sim.h2m
+man_pages = %D%/pipelag.1
+man_pages += %D%/pipelag-config.1
+man_pages += %D%/pipelag-sim.1
+man_pages += %D%/pipelag-run.1
+man_pages += %D%/pipelag-theory.1
+man_includes = %D%/pipelag.h2m
+man_includes += %D%/pipelag-config.h2m
+man_includes += %D%/pipelag-sim.h2m
+man_includes += %D%/pipelag-run.h2m
+man_includes += %D%/pipelag-theory.h2m
 
 dist_man_MANS += $(man_pages)
 EXTRA_DIST += $(man_includes)
@@ -18,6 +24,7 @@ $(man_pages): | cli/pipelag$(EXEEXT)
 %D%/pipelag-config.1: cli/cmd_config.c cli/cmd.c cli/families.c base/keys.c
 %D%/pipelag-theory.1: cli/cmd_theory.c
 %D%/pipelag-sim.1: cli/cmd_sim.c cli/cmd.c
+%D%/pipelag-run.1: cli/cmd_run.c cli/cmd.c
 
 # man/pipelag-trace.1 comes from `pipelag trace --help` and, when there is such a file, has
 # the sections of man/pipelag-trace-format.h2m too.

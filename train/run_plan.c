@@ -83,7 +83,7 @@ static int check(const struct pl_run_spec *spec)
                        "microbatches",
                        spec->batch, v->m);
     if (spec->data && spec->T < 1)
-        return pl_fail(PL_ECONFIG, "train.seq_len: %d, expected at least 1", spec->T);
+        return pl_fail(PL_ECONFIG, "train.seq: %d, expected at least 1", spec->T);
     int rc = check_map(v);
     if (!rc) rc = check_combinations(spec);
     return rc ? rc : check_segments(spec);

@@ -1,0 +1,230 @@
+/* pipelag run: simulate the schedules of an experiment, train under their version maps,
+ * judge the claims, write the trace and the figures. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "cli/cmd.h"
+#include "cli/report.h"
+#include "cli/session.h"
+#include "cli/verdicts.h"
+#include "cli/workers.h"
+#include "traces/figure.h"
+#include "traces/record.h"
+
+enum { OPT_RESUME = 512, OPT_FORCE, OPT_JSON, OPT_KEEP, SNAPSHOT_S = 30 };
+
+static const struct argp_option options[] = {
+    {"output", 'o', "FILE", 0, "trace to write (HDF5); figures go beside it", 0},
+    {"resume", OPT_RESUME, NULL, 0, "continue an interrupted run of the same FILE", 0},
+    {"force", OPT_FORCE, NULL, 0, "overwrite an existing trace", 0},
+    {"json", OPT_JSON, NULL, 0, "print the table and the verdicts as JSON", 0},
+    {0},
+};
+
+struct args {
+    struct pl_cmd_settings settings;
+    const char *file, *output;
+    bool resume, force, json;
+};
+
+static error_t parse(int option, char *arg, struct argp_state *state)
+{
+    struct args *args = state->input;
+    switch (option) {
+    case ARGP_KEY_INIT:
+        state->child_inputs[0] = &args->settings;
+        return 0;
+    case 'o':
+        args->output = arg;
+        return 0;
+    case OPT_RESUME:
+        args->resume = true;
+        return 0;
+    case OPT_FORCE:
+        args->force = true;
+        return 0;
+    case OPT_JSON:
+        args->json = true;
+        return 0;
+    case ARGP_KEY_ARG:
+        if (args->file)
+            argp_error(state, "one FILE is expected, '%s' is a second", arg);
+        args->file = arg;
+        return 0;
+    case ARGP_KEY_END:
+        if (!args->output) argp_error(state, "-o FILE is missing: the trace to write");
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static void on_eval(void *context, int job, const struct pl_eval *eval)
+{
+    struct pl_session *s = context;
+    fprintf(s->progress,
+            "{\"arm\": \"%s\", \"seed\": %llu, \"update\": %lld, \"time_s\": %.17g, "
+            "\"valid_loss\": %.17g}\n",
+            pl_session_arm(s, job)->name, (unsigned long long)pl_session_seed(s, job),
+            (long long)eval->update, eval->time_s, eval->loss);
+    fflush(s->progress);
+    if (pl_clock() - s->snapshot > SNAPSHOT_S && pl_session_write_partial(s) < 0)
+        pl_log(PL_LOG_WARN, "%s", pl_error_text());
+}
+
+static int workers(const struct pl_session *s)
+{
+    int n = (int)pl_config_int(s->config, "train.workers");
+    if (!n) n = (int)sysconf(_SC_NPROCESSORS_ONLN);
+    if (n > pl_session_jobs(s)) n = pl_session_jobs(s);
+    if (n < 1) n = 1;
+    char text[32];
+    pl_log(PL_LOG_INFO, "%d runs (%d arms x %d seeds), %d at a time, %s each at most",
+           pl_session_jobs(s), s->experiment.n_arms, s->experiment.n_seeds, n,
+           pl_units_format_bytes((double)s->bytes, text, sizeof text));
+    return n;
+}
+
+static int figures(const struct pl_session *s, const struct pl_trace *t)
+{
+    const char *dot = strrchr(s->output, '.');
+    int stem =
+        dot && !strchr(dot, '/') ? (int)(dot - s->output) : (int)strlen(s->output);
+    char *gantt = pl_printf("%.*s-gantt.svg", stem, s->output);
+    char *curves = pl_printf("%.*s-curves.svg", stem, s->output);
+    const struct pl_experiment *e = &s->experiment;
+    int rc = pl_figure_gantt(t, e->arms[e->n_arms > 1 ? 1 : 0].name, gantt);
+    if (!rc) rc = pl_figure_curves(t, curves);
+    if (!rc) pl_log(PL_LOG_INFO, "wrote %s, %s and %s", s->output, gantt, curves);
+    free(gantt);
+    free(curves);
+    return rc;
+}
+
+static void print(const struct pl_report *report, const struct pl_verdict *verdicts,
+                  int n, bool as_json)
+{
+    if (as_json) {
+        struct pl_json json;
+        pl_json_open(&json, stdout);
+        pl_json_begin(&json, NULL, '{');
+        pl_report_json(report, &json);
+        pl_verdicts_json(verdicts, n, &json);
+        pl_json_end(&json, '}');
+        pl_json_close(&json);
+    } else {
+        pl_report_print(report, stdout);
+        pl_verdicts_print(verdicts, n, stdout);
+    }
+    fflush(stdout);
+}
+
+static int finish(struct pl_session *s, bool as_json)
+{
+    struct pl_report report;
+    pl_session_load(s);
+    int rc = pl_report_new(&s->experiment, s->results, &report);
+    if (rc) return rc;
+    int n;
+    struct pl_verdict *verdicts = pl_verdicts_of(&report, &n);
+    struct pl_trace *t = pl_session_trace(s, "complete");
+    pl_report_record(&report, t);
+    pl_record_verdicts(t, verdicts, n);
+    rc = pl_trace_write(t, s->output);
+    pl_trace_free(t);
+    print(&report, verdicts, n, as_json);
+    free(verdicts);
+    pl_report_free(&report);
+    if (!rc) rc = pl_trace_read(s->output, &t); /* figures come from the file */
+    if (!rc) {
+        rc = figures(s, t);
+        pl_trace_free(t);
+    }
+    if (!rc) pl_session_clean(s);
+    return rc;
+}
+
+/* What decides the results, for the trace: equal runs give equal bytes. */
+static char *recorded_command(const struct args *args)
+{
+    char *line = pl_printf("pipelag run%s%s", args->file ? " " : "",
+                           args->file ? args->file : "");
+    for (int i = 0; i < args->settings.n; i++) {
+        const struct pl_cmd_setting *set = &args->settings.settings[i];
+        char *longer = pl_printf("%s --set %s%s%s", line, set->key ? set->key : "",
+                                 set->key ? "=" : "", set->value);
+        free(line);
+        line = longer;
+    }
+    return line;
+}
+
+/* The command as given plus --resume, quoted for a shell. */
+static void print_resume(int argc, char **argv, bool resume)
+{
+    fprintf(stderr, "pipelag: interrupted; resume with: %s", argv[0]);
+    for (int i = 1; i < argc; i++) {
+        bool plain = argv[i][0] && !strpbrk(argv[i], " \t\n\"'\\$`*?[](){}<>|&;#~!");
+        fprintf(stderr, plain ? " %s" : " '%s'", argv[i]);
+    }
+    fprintf(stderr, "%s\n", resume ? "" : " --resume");
+}
+
+/* Exit status; *number is the signal that interrupted it, or 0. */
+static int run(struct pl_session *s, const struct args *args, int *number)
+{
+    int rc = pl_cmd_settings_config(&args->settings, args->file, &s->config);
+    if (!rc) rc = pl_session_open(s);
+    if (rc) return pl_cmd_fail(rc);
+    struct pl_workers_spec spec = {
+        .experiment = &s->experiment,
+        .checkpoints = (const char *const *)s->checkpoints,
+        .finished = s->finished,
+        .n_workers = workers(s),
+        .on_eval = on_eval,
+        .context = s,
+    };
+    rc = pl_workers_run(&spec, number);
+    if (rc == PL_EINTR) {
+        rc = pl_session_write_partial(s);
+        return rc ? pl_cmd_fail(rc) : 128 + *number;
+    }
+    *number = 0;
+    if (!rc) rc = finish(s, args->json);
+    return rc ? pl_cmd_fail(rc) : 0;
+}
+
+int pl_cmd_run(int argc, char **argv)
+{
+    static const struct argp_child children[] = {{&pl_cmd_settings_argp, 0, NULL, 0},
+                                                 {0}};
+    static const struct argp argp = {
+        .options = options,
+        .parser = parse,
+        .args_doc = "[FILE]",
+        .doc =
+            "Simulate every schedule of an experiment, train a model under the version "
+            "maps they imply, and print what a step costs, how stale the gradients "
+            "are, what that does to the loss, and when the synchronous loss is "
+            "reached.",
+        .children = children,
+    };
+    struct args args = {0};
+    int number = 0;
+    char **given = pl_alloc((size_t)argc, sizeof *given); /* argp reorders argv */
+    memcpy(given, argv, (size_t)argc * sizeof *given);
+    argp_parse(&argp, argc, argv, 0, NULL, &args);
+    struct pl_session s = {.output = args.output,
+                           .resume = args.resume,
+                           .force = args.force,
+                           .command = recorded_command(&args)};
+    int status = run(&s, &args, &number);
+    if (number) print_resume(argc, given, args.resume);
+    free(given);
+    pl_session_close(&s);
+    pl_cmd_settings_free(&args.settings);
+    return status;
+}

@@ -1,0 +1,320 @@
+#include "cli/experiment.h"
+
+#include <fnmatch.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "base/file.h"
+#include "base/mem.h"
+
+static struct pl_model model_of(const struct pl_config *c)
+{
+    struct pl_model m = {
+        .layers = (int)pl_config_int(c, "model.layers"),
+        .hidden = (int)pl_config_int(c, "model.hidden"),
+        .heads = (int)pl_config_int(c, "model.heads"),
+        .kv_heads = (int)pl_config_int(c, "model.kv_heads"),
+        .head_dim = (int)pl_config_int(c, "model.head_dim"),
+        .ffn = (int)pl_config_int(c, "model.ffn"),
+        .vocab = (int)pl_config_int(c, "model.vocab"),
+        .tied = !strcmp(pl_config_text(c, "model.tied"), "yes"),
+        .rope_theta = pl_config_real(c, "model.rope_theta"),
+        .norm_eps = pl_config_real(c, "model.norm_eps"),
+    };
+    if (!m.head_dim) m.head_dim = m.hidden / m.heads;
+    return m;
+}
+
+static struct pl_corrector corrector_of(const struct pl_config *c, const char *name)
+{
+    return (struct pl_corrector){
+        .type = pl_corrector_find(name),
+        .given = pl_config_real(c, "corrector.c"),
+        .start = !strcmp(pl_config_text(c, "corrector.start"), "zero") ? PL_START_ZERO
+                                                                       : PL_START_HOLD,
+    };
+}
+
+struct pl_optim pl_arm_optim(const struct pl_arm *arm)
+{
+    const struct pl_config *c = arm->config;
+    const char *form = pl_config_text(c, "optimizer.momentum_form");
+    struct pl_optim o = {
+        .type = pl_optim_find(pl_config_text(c, "optimizer.name")),
+        .lr = pl_config_real(c, "optimizer.lr"),
+        .aux_lr = pl_config_real(c, "optimizer.aux_lr"),
+        .beta1 = pl_config_real(c, "optimizer.beta1"),
+        .beta2 = pl_config_real(c, "optimizer.beta2"),
+        .eps = pl_config_real(c, "optimizer.eps"),
+        .momentum = pl_config_real(c, "optimizer.momentum"),
+        .nesterov = pl_config_bool(c, "optimizer.nesterov"),
+        .decay = pl_config_real(c, "optimizer.decay"),
+        .aux_decay = pl_config_real(c, "optimizer.aux_decay"),
+        .scale = strcmp(pl_config_text(c, "optimizer.scale"), "jordan") != 0,
+        .ns_steps = (int)pl_config_int(c, "optimizer.ns_steps"),
+    };
+    bool sgd = !strcmp(o.type->name, "sgd");
+    o.ema = strcmp(form, "auto") ? !strcmp(form, "ema") : !sgd;
+    o.coupled = sgd;                /* torch: g + decay w */
+    o.first_copies = sgd && !o.ema; /* torch: the first call sets m = g */
+    return o;
+}
+
+struct pl_rate pl_arm_rate(const struct pl_arm *arm)
+{
+    const struct pl_config *c = arm->config;
+    const char *name = pl_config_text(c, "rate.schedule");
+    int64_t total = pl_config_int(c, "train.updates");
+    struct pl_rate r = {
+        .warmup = (int64_t)(pl_config_real(c, "rate.warmup") * (double)total + 0.5),
+        .total = total,
+        .floor = pl_config_real(c, "rate.floor"),
+        .decay_fraction = pl_config_real(c, "rate.decay_fraction"),
+    };
+    for (int i = 0; pl_rate_names[i]; i++)
+        if (!strcmp(pl_rate_names[i], name)) r.kind = (enum pl_rate_kind)i;
+    return r;
+}
+
+static int microbatches(const struct pl_config *c, const struct pl_schedule_type *type,
+                        int P)
+{
+    int m = (int)pl_config_int(c, "schedule.microbatches");
+    if (m) return m;
+    return type->default_m ? type->default_m : type->async ? P : 2 * P;
+}
+
+/* Costs of this arm's microbatch: those of the file times how much larger it is. */
+static int arm_cost(struct pl_arm *arm, int P, int m)
+{
+    const struct pl_config *c = arm->config;
+    int64_t batch = pl_config_int(c, "train.batch");
+    int64_t unit = pl_config_int(c, "cost.sequences");
+    if (batch % m)
+        return pl_fail(
+            PL_ECONFIG,
+            "%s: train.batch of %lld sequences cannot be cut into m = %d equal "
+            "microbatches (schedule.microbatches)",
+            arm->name, (long long)batch, m);
+    if (batch / m % unit)
+        return pl_fail(PL_ECONFIG,
+                       "%s: a microbatch of %lld sequences is not a multiple of "
+                       "cost.sequences = %lld",
+                       arm->name, (long long)(batch / m), (long long)unit);
+    arm->cost_factor = batch / m / unit;
+    static const char *const keys[] = {"cost.forward", "cost.backward", "cost.weight",
+                                       "cost.update", "link.time"};
+    const pl_tick *t[5];
+    int n[5];
+    for (int i = 0; i < 5; i++) t[i] = pl_config_times(c, keys[i], &n[i]);
+    int rc = pl_cost_new(P, t[0], n[0], t[1], n[1], t[2], n[2], t[3], n[3], t[4], n[4],
+                         &arm->cost);
+    if (rc) return rc;
+    return pl_cost_scale(&arm->cost, arm->cost_factor);
+}
+
+struct stretch {
+    const struct pl_schedule_type *type;
+    const char *corrector; /* NULL: corrector.name */
+    int64_t updates;
+};
+
+/* "SCHEDULE[+CORRECTOR]:UPDATES ..." */
+static int parse_segments(const struct pl_arm *arm, char *text, struct stretch *out,
+                          int *n)
+{
+    const char *where = pl_config_where(arm->config, "segments");
+    char *save = NULL;
+    *n = 0;
+    for (char *w = strtok_r(text, " ", &save); w; w = strtok_r(NULL, " ", &save)) {
+        char *colon = strchr(w, ':'), *end = NULL;
+        if (*n == PL_MAX_SEGMENTS)
+            return pl_fail(PL_ECONFIG, "%s: more than %d segments", where,
+                           PL_MAX_SEGMENTS);
+        long long updates = colon ? strtoll(colon + 1, &end, 10) : 0;
+        if (!colon || *end || updates < 1)
+            return pl_fail(PL_ECONFIG,
+                           "%s: segment '%s', expected SCHEDULE[+CORRECTOR]:UPDATES",
+                           where, w);
+        *colon = 0;
+        char *plus = strchr(w, '+');
+        if (plus) *plus++ = 0;
+        const struct pl_schedule_type *type = pl_schedule_find(w);
+        if (!type)
+            return pl_fail_unknown(PL_ECONFIG, where, "schedule", w,
+                                   pl_schedule_names());
+        if (plus && !pl_corrector_find(plus))
+            return pl_fail_unknown(PL_ECONFIG, where, "corrector", plus,
+                                   pl_corrector_names());
+        out[(*n)++] = (struct stretch){type, plus, updates};
+    }
+    return 0;
+}
+
+static bool clip_is_global(const struct pl_config *c,
+                           const struct pl_schedule_type *type)
+{
+    const char *scope = pl_config_text(c, "clip.scope");
+    return !strcmp(scope, "auto") ? type->global_clip : !strcmp(scope, "global");
+}
+
+static int check_uniform(const struct pl_arm *arm, const struct pl_schedule_type *type)
+{
+    const char *scope = pl_config_text(arm->config, "clip.scope");
+    if (strcmp(scope, "global") || type->global_clip) return 0;
+    return pl_fail(
+        PL_EUNSUP,
+        "%s: clip.scope: global needs one delay on all stages, which %s does "
+        "not have; use stage",
+        pl_config_where(arm->config, "clip.scope"), type->name);
+}
+
+static int simulate_stretch(struct pl_arm *arm, const struct stretch *s, int P, int m,
+                            bool first, bool longest)
+{
+    struct pl_shape shape = {P, m, s->updates};
+    struct pl_simulation sim;
+    int rc = check_uniform(arm, s->type);
+    if (!rc)
+        rc = pl_simulate(s->type, &shape, &arm->cost,
+                         clip_is_global(arm->config, s->type), &sim);
+    if (rc) return pl_fail(rc, "%s: %s", arm->name, pl_error_text());
+    struct pl_versions v = sim.versions;
+    if (!first) {
+        rc = pl_versions_append(&arm->versions, &v);
+    } else {
+        arm->versions = v;
+        int64_t n = v.stages * v.n_micro;
+        arm->versions.forward = PL_NEW(n, int64_t);
+        arm->versions.backward = PL_NEW(n, int64_t);
+        arm->versions.done_s = PL_NEW(v.updates, double);
+        memcpy(arm->versions.forward, v.forward, (size_t)n * sizeof *v.forward);
+        memcpy(arm->versions.backward, v.backward, (size_t)n * sizeof *v.backward);
+        memcpy(arm->versions.done_s, v.done_s, (size_t)v.updates * sizeof *v.done_s);
+    }
+    if (longest) {
+        pl_simulation_free(&arm->sim);
+        arm->sim = sim;
+        arm->global_clip = clip_is_global(arm->config, s->type);
+    } else {
+        pl_simulation_free(&sim);
+    }
+    return rc;
+}
+
+static int arm_simulate(struct pl_arm *arm)
+{
+    const struct pl_config *c = arm->config;
+    struct stretch stretches[PL_MAX_SEGMENTS];
+    int n = 0, longest = 0, P = (int)pl_config_int(c, "schedule.stages");
+    int64_t total = 0, updates = pl_config_int(c, "train.updates");
+    char *text = pl_strdup(pl_config_text(c, "segments"));
+    int rc = parse_segments(arm, text, stretches, &n);
+    if (!rc && !n)
+        stretches[n++] = (struct stretch){
+            pl_schedule_find(pl_config_text(c, "schedule.name")), NULL, updates};
+    for (int i = 0; i < n && !rc; i++) {
+        total += stretches[i].updates;
+        if (stretches[i].updates > stretches[longest].updates) longest = i;
+        const char *name = stretches[i].corrector ? stretches[i].corrector
+                                                  : pl_config_text(c, "corrector.name");
+        arm->segments[i] =
+            (struct pl_segment){stretches[i].updates, corrector_of(c, name)};
+    }
+    arm->n_segments = n;
+    if (!rc && total != updates)
+        rc = pl_fail(
+            PL_ECONFIG, "%s: segments add up to %lld updates, train.updates is %lld",
+            pl_config_where(c, "segments"), (long long)total, (long long)updates);
+    int m = rc ? 1 : microbatches(c, stretches[longest].type, P);
+    if (!rc) rc = arm_cost(arm, P, m);
+    for (int i = 0; i < n && !rc; i++)
+        rc = simulate_stretch(arm, &stretches[i], P, m, i == 0, i == longest);
+    if (!rc) arm->end_s = arm->versions.done_s[arm->versions.updates - 1];
+    free(text);
+    return rc;
+}
+
+static char *arm_name(const struct pl_config *config, int arm)
+{
+    char *name = NULL;
+    for (int axis = 0; axis < pl_config_n_axes(config); axis++) {
+        const char *label =
+            pl_config_label(config, axis, pl_config_arm_label(config, arm, axis));
+        char *longer = name ? pl_printf("%s+%s", name, label) : pl_strdup(label);
+        free(name);
+        name = longer;
+    }
+    return name ? name : pl_strdup("run");
+}
+
+/* Does a word of the space-separated patterns match the name? */
+static bool listed(const char *patterns, const char *name)
+{
+    char *text = pl_strdup(patterns), *save = NULL;
+    bool found = false;
+    for (char *w = strtok_r(text, " ", &save); w && !found;
+         w = strtok_r(NULL, " ", &save))
+        found = fnmatch(w, name, 0) == 0;
+    free(text);
+    return found;
+}
+
+static bool wanted(const struct pl_config *config, const char *name)
+{
+    const char *only = pl_config_text(config, "arms.only");
+    return (!*only || listed(only, name)) &&
+           !listed(pl_config_text(config, "arms.skip"), name);
+}
+
+static int arm_new(const struct pl_config *config, struct pl_arm *arm)
+{
+    int rc = pl_config_arm(config, arm->number, &arm->config);
+    if (rc) return rc;
+    arm->model = model_of(arm->config);
+    rc = pl_model_check(&arm->model);
+    return rc ? rc : arm_simulate(arm);
+}
+
+int pl_experiment_new(const struct pl_config *config, struct pl_experiment *out)
+{
+    struct pl_experiment e = {config, 0, pl_config_n_seeds(config), NULL};
+    int rc = 0, n = pl_config_n_arms(config);
+    e.arms = PL_NEW(n, struct pl_arm);
+    for (int i = 0; i < n && !rc; i++) {
+        char *name = arm_name(config, i);
+        if (!wanted(config, name)) {
+            free(name);
+            continue;
+        }
+        struct pl_arm *arm = &e.arms[e.n_arms++];
+        arm->number = i;
+        arm->name = name;
+        rc = arm_new(config, arm);
+    }
+    if (!rc && !e.n_arms)
+        rc = pl_fail(PL_ECONFIG,
+                     "%s: no arm is left, 'pipelag config --arms' lists them",
+                     pl_config_where(config, "arms.only"));
+    if (rc) {
+        pl_experiment_free(&e);
+        return rc;
+    }
+    *out = e;
+    return 0;
+}
+
+void pl_experiment_free(struct pl_experiment *e)
+{
+    for (int i = 0; i < e->n_arms; i++) {
+        struct pl_arm *arm = &e->arms[i];
+        free(arm->name);
+        pl_config_free(arm->config);
+        pl_cost_free(&arm->cost);
+        pl_simulation_free(&arm->sim);
+        pl_versions_free(&arm->versions);
+    }
+    free(e->arms);
+    *e = (struct pl_experiment){0};
+}

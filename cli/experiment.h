@@ -1,0 +1,64 @@
+/* An experiment: the arms of a configuration, each simulated and ready to train. One
+ * seed of one arm is a job. Owned: pl_experiment_free; config is borrowed. */
+#ifndef PL_CLI_EXPERIMENT_H
+#define PL_CLI_EXPERIMENT_H
+
+#include "base/config.h"
+#include "sim/model.h"
+#include "sim/simulate.h"
+#include "train/run.h"
+
+enum { PL_MAX_SEGMENTS = 16 };
+
+struct pl_arm {
+    int number;               /* in the product of the axes */
+    char *name;               /* labels joined by '+' */
+    struct pl_config *config; /* the arm's own, owned */
+    struct pl_model model;
+    struct pl_cost cost;      /* per microbatch of this arm */
+    int64_t cost_factor;      /* this arm's microbatch over the one the costs are for */
+    struct pl_simulation sim; /* of its longest segment */
+    struct pl_versions versions; /* of the whole run */
+    struct pl_segment segments[PL_MAX_SEGMENTS];
+    int n_segments;
+    double end_s; /* simulated end of the last update */
+    bool global_clip;
+};
+
+struct pl_experiment {
+    const struct pl_config *config;
+    int n_arms, n_seeds;
+    struct pl_arm *arms;
+};
+
+/* Expand the arms, simulate every schedule, check that they can be trained. Errors:
+ * PL_ECONFIG, PL_EUNSUP: the arm and the key at fault are named. */
+int pl_experiment_new(const struct pl_config *config, struct pl_experiment *out);
+void pl_experiment_free(struct pl_experiment *experiment);
+
+/* Job j = arm j / n_seeds, seed number j % n_seeds. */
+static inline int pl_experiment_jobs(const struct pl_experiment *e)
+{
+    return e->n_arms * e->n_seeds;
+}
+
+/* The arm's update rule and rate schedule, from its optimizer.* and rate.* keys. */
+struct pl_optim pl_arm_optim(const struct pl_arm *arm);
+struct pl_rate pl_arm_rate(const struct pl_arm *arm);
+
+/* What identifies a job's results: everything in the arm's configuration that changes a
+ * row, and the seed. */
+uint64_t pl_job_fingerprint(const struct pl_experiment *e, int job);
+
+/* Open device, data and problem and train one job in this process. stop may be set by a
+ * signal handler. Errors: those of the parts. */
+int pl_job_run(const struct pl_experiment *e, int job, const char *checkpoint,
+               const volatile sig_atomic_t *stop,
+               void (*on_row)(void *, const struct pl_row *),
+               void (*on_eval)(void *, const struct pl_eval *), void *context,
+               struct pl_run_result *out);
+
+/* Check data and device, and predict the bytes one job of the arm will hold. */
+int pl_arm_probe(const struct pl_arm *arm, size_t *bytes);
+
+#endif

@@ -1,0 +1,166 @@
+/* One seed of one arm: from configuration to pl_run. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "base/file.h"
+#include "cli/experiment.h"
+
+/* Keys that change no row: where and how often things are written, how many at a time.
+ */
+static const char *const neutral_keys[] = {"train.workers", "train.checkpoint_s",
+                                           "schedule.updates", "baseline", NULL};
+
+static uint64_t hash_text(const char *text)
+{
+    size_t n = strlen(text);
+    return (uint64_t)pl_crc32(0, text, n) << 32 | pl_crc32(0x9e3779b9u, text, n);
+}
+
+uint64_t pl_job_fingerprint(const struct pl_experiment *e, int job)
+{
+    const struct pl_config *c = e->arms[job / e->n_seeds].config;
+    uint64_t hash = 0;
+    for (const struct pl_key *key = pl_keys; key->name; key++) {
+        bool neutral = false;
+        for (int i = 0; neutral_keys[i]; i++)
+            neutral |= !strcmp(neutral_keys[i], key->name);
+        if (neutral) continue;
+        char *value = pl_config_value(c, key->name);
+        hash = (hash ^ hash_text(key->name)) * 0x100000001b3u;
+        hash = (hash ^ hash_text(value)) * 0x100000001b3u;
+        free(value);
+    }
+    return hash ^ pl_config_seed(e->config, job % e->n_seeds) * 0x9e3779b97f4a7c15u;
+}
+
+struct parts {
+    const struct pl_device *device;
+    struct pl_data *data;
+    struct pl_problem *problem;
+};
+
+static void close_parts(struct parts *p)
+{
+    pl_problem_free(p->problem);
+    pl_data_free(p->data);
+    if (p->device) p->device->close();
+}
+
+static int open_data(const struct pl_config *c, int T, struct pl_data **data)
+{
+    const char *text = pl_config_text(c, "data.text");
+    const char *tokens = pl_config_text(c, "data.tokens");
+    const char *valid = pl_config_text(c, "data.valid");
+    const char *source = *text     ? "text"
+                         : *tokens ? "tokens"
+                                   : pl_config_text(c, "data.source");
+    if (*text && *tokens)
+        return pl_fail(PL_ECONFIG,
+                       "%s: data.text and data.tokens are both given, one is "
+                       "expected",
+                       pl_config_where(c, "data.tokens"));
+    if (strcmp(source, "grammar") && !*text && !*tokens)
+        return pl_fail(PL_ECONFIG, "%s: data.source: %s needs a file, set data.%s",
+                       pl_config_where(c, "data.source"), source, source);
+    return pl_data_open(source, *text ? text : tokens, *valid ? valid : NULL,
+                        pl_config_real(c, "data.valid_fraction"),
+                        (int)pl_config_int(c, "model.vocab"), T, data);
+}
+
+static int open_parts(const struct pl_arm *arm, struct parts *p)
+{
+    const struct pl_config *c = arm->config;
+    int batch = (int)pl_config_int(c, "train.batch"),
+        T = (int)pl_config_int(c, "train.seq");
+    int rc = open_data(c, T, &p->data);
+    if (!rc) rc = pl_device_get(pl_config_text(c, "train.device"), &p->device);
+    if (!rc)
+        rc = pl_problem_llama(p->device, &arm->model, arm->versions.stages, batch, T,
+                              &p->problem);
+    return rc;
+}
+
+static enum pl_clip_scope scope_of(const struct pl_arm *arm)
+{
+    const char *scope = pl_config_text(arm->config, "clip.scope");
+    if (!strcmp(scope, "none")) return PL_CLIP_NONE;
+    if (!strcmp(scope, "auto"))
+        return arm->global_clip ? PL_CLIP_GLOBAL : PL_CLIP_STAGE;
+    return !strcmp(scope, "global") ? PL_CLIP_GLOBAL : PL_CLIP_STAGE;
+}
+
+static enum pl_fidelity fidelity_of(const struct pl_arm *arm)
+{
+    const char *fidelity = pl_config_text(arm->config, "delay.fidelity");
+    if (strcmp(fidelity, "auto"))
+        return !strcmp(fidelity, "global") ? PL_FIDELITY_GLOBAL : PL_FIDELITY_STASH;
+    return arm->sim.schedule.type->global_version && arm->n_segments == 1
+               ? PL_FIDELITY_GLOBAL
+               : PL_FIDELITY_STASH;
+}
+
+static void fill_spec(const struct pl_arm *arm, const struct parts *p,
+                      struct pl_run_spec *spec)
+{
+    const struct pl_config *c = arm->config;
+    *spec = (struct pl_run_spec){
+        .device = p->device,
+        .problem = p->problem,
+        .data = p->data,
+        .versions = &arm->versions,
+        .fidelity = fidelity_of(arm),
+        .batch = (int)pl_config_int(c, "train.batch"),
+        .T = (int)pl_config_int(c, "train.seq"),
+        .optim = pl_arm_optim(arm),
+        .rate = pl_arm_rate(arm),
+        .clip = pl_config_real(c, "clip.norm"),
+        .clip_scope = scope_of(arm),
+        .n_segments = arm->n_segments,
+        .segments = arm->segments,
+        .replay = pl_config_bool(c, "train.replay"),
+        .eval_every = pl_config_int(c, "train.eval_every"),
+        .eval_sequences = (int)pl_config_int(c, "train.eval_sequences"),
+        .diverged_above = pl_config_real(c, "train.diverged_above"),
+        .checkpoint_s = pl_config_real(c, "train.checkpoint_s"),
+        .resume = true,
+    };
+}
+
+int pl_arm_probe(const struct pl_arm *arm, size_t *bytes)
+{
+    struct parts p = {0};
+    struct pl_run_spec spec;
+    int rc = open_parts(arm, &p);
+    if (!rc) {
+        fill_spec(arm, &p, &spec);
+        *bytes = pl_run_bytes(&spec);
+    }
+    close_parts(&p);
+    return rc ? pl_fail(rc, "%s", pl_error_text()) : 0;
+}
+
+int pl_job_run(const struct pl_experiment *e, int job, const char *checkpoint,
+               const volatile sig_atomic_t *stop,
+               void (*on_row)(void *, const struct pl_row *),
+               void (*on_eval)(void *, const struct pl_eval *), void *context,
+               struct pl_run_result *out)
+{
+    const struct pl_arm *arm = &e->arms[job / e->n_seeds];
+    struct parts p = {0};
+    int rc = open_parts(arm, &p);
+    if (!rc) {
+        struct pl_run_spec spec;
+        fill_spec(arm, &p, &spec);
+        spec.seed = pl_config_seed(e->config, job % e->n_seeds);
+        spec.checkpoint = checkpoint;
+        spec.fingerprint = pl_job_fingerprint(e, job);
+        spec.stop = stop;
+        spec.on_row = on_row;
+        spec.on_eval = on_eval;
+        spec.context = context;
+        rc = pl_run(&spec, out);
+    }
+    close_parts(&p);
+    return rc;
+}

@@ -1,0 +1,281 @@
+/* The report as text, JSON and as the trace's /table. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "base/mem.h"
+#include "cli/report.h"
+
+static const struct pl_arm *arm_of(const struct pl_report *r,
+                                   const struct pl_row_report *w)
+{
+    return &r->experiment->arms[w->arm];
+}
+
+static double tokens_per_update(const struct pl_config *c)
+{
+    return (double)pl_config_int(c, "train.batch") *
+           (double)pl_config_int(c, "train.seq");
+}
+
+static const char *data_text(const struct pl_config *c)
+{
+    const char *text = pl_config_text(c, "data.text");
+    const char *tokens = pl_config_text(c, "data.tokens");
+    return *text ? text : *tokens ? tokens : "built-in grammar";
+}
+
+static void print_costs(const struct pl_arm *arm, FILE *out)
+{
+    const struct pl_cost *c = &arm->cost;
+    double k = 1e-12 / (double)arm->cost_factor;
+    char f[32], b[32], w[32], l[32];
+    fprintf(out,
+            "costs       stage 0, %lld sequence(s): F %s, B %s, W %s, transfer %s\n",
+            (long long)pl_config_int(arm->config, "cost.sequences"),
+            pl_units_format_time((double)c->forward[0] * k, f, sizeof f),
+            pl_units_format_time((double)c->backward[0] * k, b, sizeof b),
+            pl_units_format_time((double)c->weight[0] * k, w, sizeof w),
+            pl_units_format_time(c->P > 1 ? (double)c->link[0] * k : 0, l, sizeof l));
+}
+
+static void print_heading(const struct pl_report *r, FILE *out)
+{
+    const struct pl_experiment *e = r->experiment;
+    const struct pl_arm *arm = &e->arms[0];
+    const struct pl_config *c = arm->config;
+    const struct pl_model *m = &arm->model;
+    double tokens = tokens_per_update(c);
+    fprintf(out, "%s\n", pl_config_title(e->config));
+    fprintf(out,
+            "model       %.3fM parameters: %d layers, hidden %d, %d/%d heads, ffn %d, "
+            "vocabulary %d, %s; P = %d stages\n",
+            (double)pl_model_params(m) / 1e6, m->layers, m->hidden, m->heads,
+            m->kv_heads, m->ffn, m->vocab, m->tied ? "tied" : "untied",
+            arm->versions.stages);
+    fprintf(out,
+            "data        %s; %.0f tokens per update, %lld updates = %.2fM tokens; %d "
+            "seed(s)\n",
+            data_text(c), tokens, (long long)arm->versions.updates,
+            tokens * (double)arm->versions.updates / 1e6, e->n_seeds);
+    print_costs(arm, out);
+    fprintf(
+        out,
+        "units       tau in optimizer updates (steady mean, stage 0 .. stage P-1); "
+        "loss "
+        "in nats per token on\n            validation data at the stored iterate x; "
+        "bubble = 1 - busiest device's work / step\n\n");
+}
+
+static void print_tau(const struct pl_row_report *row, char *text, size_t n)
+{
+    if (row->tau_first == row->tau_last)
+        snprintf(text, n, "%.3g", row->tau_first);
+    else
+        snprintf(text, n, "%.3g..%.3g", row->tau_first, row->tau_last);
+}
+
+/* A gap is between runs on the same tokens; longer runs only serve the annealed time. */
+static void print_gap(const struct pl_report *r, const struct pl_row_report *row,
+                      char *text, size_t n)
+{
+    double longer = (double)arm_of(r, row)->versions.updates /
+                    (double)r->experiment->arms[row->baseline].versions.updates;
+    if (row->arm == row->baseline)
+        snprintf(text, n, "baseline");
+    else if (longer != 1)
+        snprintf(text, n, "(%.3g x tokens)", longer);
+    else if (isnan(row->gap_half))
+        snprintf(text, n, "%+.4f", row->gap);
+    else
+        snprintf(text, n, "%+.4f +- %.4f", row->gap, row->gap_half);
+}
+
+static void print_reach(const struct pl_row_report *row, char *text, size_t n)
+{
+    char a[32];
+    if (!isnan(row->reach_s))
+        snprintf(text, n, "%s", pl_units_format_time(row->reach_s, a, sizeof a));
+    else
+        snprintf(text, n, "not in %s (loss %.3f)",
+                 pl_units_format_time(row->end_s, a, sizeof a), row->mean);
+}
+
+static void print_row(const struct pl_report *r, const struct pl_row_report *row,
+                      FILE *out)
+{
+    const struct pl_arm *arm = arm_of(r, row);
+    char step[32], tau[32], loss[48], gap[48], share[16] = "", reach[64],
+                                               equal[64] = "";
+    char at[32];
+    print_tau(row, tau, sizeof tau);
+    print_gap(r, row, gap, sizeof gap);
+    print_reach(row, reach, sizeof reach);
+    if (row->diverged)
+        snprintf(loss, sizeof loss, "diverged (%d of %d)", row->diverged,
+                 r->experiment->n_seeds);
+    else
+        snprintf(loss, sizeof loss, "%.4f sd %.4f", row->mean, row->sd);
+    if (!isnan(row->recovered))
+        snprintf(share, sizeof share, "%.0f %%", 100 * row->recovered);
+    if (row->arm != row->baseline)
+        snprintf(equal, sizeof equal, "%s: %.3f, sync %.3f",
+                 pl_units_format_time(row->equal_s, at, sizeof at), row->equal_loss,
+                 row->equal_baseline);
+    fprintf(out, "%-22s %9s %6.1f %% %-8s %-16s %-19s %6s  %-26s %s\n", arm->name,
+            pl_units_format_time(arm->sim.metrics.step_s, step, sizeof step),
+            100 * arm->sim.metrics.bubble_steady, tau, loss, gap, share, reach, equal);
+}
+
+static void print_notes(const struct pl_report *r, FILE *out)
+{
+    fprintf(out, "\n");
+    for (int i = 0; i < r->n; i++) {
+        const struct pl_row_report *row = &r->rows[i];
+        if (!isnan(row->noise))
+            fprintf(out,
+                    "noise floor %s against itself with another seed: rms difference "
+                    "%.4f over %d seeds\n",
+                    arm_of(r, row)->name, row->noise, r->experiment->n_seeds);
+    }
+    for (int i = 0; i < r->n; i++) {
+        const struct pl_row_report *row = &r->rows[i];
+        if (fabs(row->loss_y - row->mean) > 1e-12 && !row->diverged)
+            fprintf(out, "iterates    %s: loss %.4f at x, %.4f at y = x + c u_last\n",
+                    arm_of(r, row)->name, row->mean, row->loss_y);
+    }
+    for (int i = 0; i < r->n; i++) {
+        const struct pl_arm *arm = arm_of(r, &r->rows[i]);
+        if (arm->cost_factor > 1)
+            fprintf(out,
+                    "scaled      %s: one microbatch is %lld times the costs' "
+                    "microbatch, so are costs and activations\n",
+                    arm->name, (long long)arm->cost_factor);
+    }
+    fprintf(
+        out,
+        "\nGap: mean paired difference to the baseline over seeds, +- 95 %% t "
+        "interval. Recovered: share of the\nuncorrected pipeline's gap. Time to the "
+        "baseline's final loss: first crossing of the seed-mean curve;\nat equal "
+        "time one of the two runs is still inside its rate schedule (mid-schedule, "
+        "biased against it).\n");
+}
+
+static void print_annealed(const struct pl_report *r, FILE *out)
+{
+    bool heading = false;
+    for (int i = 0; i < r->n; i++) {
+        const struct pl_row_report *row = &r->rows[i];
+        int n;
+        double limit, reached = pl_report_annealed(r, i, &n, &limit);
+        if (n < 2 || pl_label_root(row->label) != (int)strlen(row->label)) continue;
+        char t[32], base[32];
+        if (!heading)
+            fprintf(out, "\nTime to the synchronous final loss, annealed (each "
+                         "length with its own full rate schedule):\n");
+        heading = true;
+        pl_units_format_time(r->rows[row->baseline].end_s, base, sizeof base);
+        if (isnan(reached))
+            fprintf(out, "  %-22s > %s (synchronous: %s)\n", arm_of(r, row)->name,
+                    pl_units_format_time(limit, t, sizeof t), base);
+        else
+            fprintf(out, "  %-22s %s (synchronous: %s, speed-up %.2f)\n",
+                    arm_of(r, row)->name, pl_units_format_time(reached, t, sizeof t),
+                    base, r->rows[row->baseline].end_s / reached);
+    }
+}
+
+void pl_report_print(const struct pl_report *r, FILE *out)
+{
+    print_heading(r, out);
+    fprintf(out, "%-22s %9s %8s %-8s %-16s %-19s %6s  %-26s %s\n", "arm", "step",
+            "bubble", "tau", "loss", "gap", "recov.", "time to baseline's loss",
+            "loss at equal time");
+    for (int i = 0; i < r->n; i++) print_row(r, &r->rows[i], out);
+    print_notes(r, out);
+    print_annealed(r, out);
+}
+
+static void json_row(const struct pl_report *r, const struct pl_row_report *row,
+                     struct pl_json *j)
+{
+    const struct pl_metrics *m = &arm_of(r, row)->sim.metrics;
+    pl_json_begin(j, NULL, '{');
+    pl_json_text(j, "arm", arm_of(r, row)->name);
+    pl_json_text(j, "baseline", r->experiment->arms[row->baseline].name);
+    pl_json_real(j, "step_s", m->step_s);
+    pl_json_real(j, "bubble_steady", m->bubble_steady);
+    pl_json_real(j, "tau_first", row->tau_first);
+    pl_json_real(j, "tau_last", row->tau_last);
+    pl_json_begin(j, "losses", '[');
+    for (int s = 0; s < r->experiment->n_seeds; s++)
+        pl_json_real(j, NULL, row->losses[s]);
+    pl_json_end(j, ']');
+    pl_json_real(j, "loss_mean", row->mean);
+    pl_json_real(j, "loss_sd", row->sd);
+    pl_json_real(j, "loss_y", row->loss_y);
+    pl_json_int(j, "diverged", row->diverged);
+    pl_json_real(j, "gap", row->gap);
+    pl_json_real(j, "gap_t95", row->gap_half);
+    pl_json_real(j, "recovered", row->recovered);
+    pl_json_real(j, "end_s", row->end_s);
+    pl_json_real(j, "time_to_baseline_s", row->reach_s);
+    pl_json_real(j, "equal_time_s", row->equal_s);
+    pl_json_real(j, "equal_time_loss", row->equal_loss);
+    pl_json_real(j, "equal_time_baseline_loss", row->equal_baseline);
+    pl_json_end(j, '}');
+}
+
+void pl_report_json(const struct pl_report *r, struct pl_json *j)
+{
+    pl_json_begin(j, "arms", '[');
+    for (int i = 0; i < r->n; i++) json_row(r, &r->rows[i], j);
+    pl_json_end(j, ']');
+}
+
+void pl_report_record(const struct pl_report *r, struct pl_trace *t)
+{
+    struct column {
+        const char *name;
+        size_t offset;
+    };
+    static const struct column columns[] = {
+        {"loss_mean", offsetof(struct pl_row_report, mean)},
+        {"loss_sd", offsetof(struct pl_row_report, sd)},
+        {"loss_y", offsetof(struct pl_row_report, loss_y)},
+        {"gap", offsetof(struct pl_row_report, gap)},
+        {"gap_t95", offsetof(struct pl_row_report, gap_half)},
+        {"recovered", offsetof(struct pl_row_report, recovered)},
+        {"end_s", offsetof(struct pl_row_report, end_s)},
+        {"time_to_baseline_s", offsetof(struct pl_row_report, reach_s)},
+        {"equal_time_s", offsetof(struct pl_row_report, equal_s)},
+        {"equal_time_loss", offsetof(struct pl_row_report, equal_loss)},
+        {"equal_time_baseline_loss", offsetof(struct pl_row_report, equal_baseline)},
+        {"tau_first", offsetof(struct pl_row_report, tau_first)},
+        {"tau_last", offsetof(struct pl_row_report, tau_last)},
+    };
+    const char **names = PL_NEW(r->n, const char *);
+    const char **bases = PL_NEW(r->n, const char *);
+    double *values = PL_NEW(r->n, double);
+    for (int i = 0; i < r->n; i++) {
+        names[i] = arm_of(r, &r->rows[i])->name;
+        bases[i] = r->experiment->arms[r->rows[i].baseline].name;
+    }
+    pl_trace_text(t, "/table", "arm", r->n, names);
+    pl_trace_text(t, "/table", "baseline", r->n, bases);
+    for (size_t c = 0; c < sizeof columns / sizeof *columns; c++) {
+        for (int i = 0; i < r->n; i++)
+            memcpy(&values[i], (const char *)&r->rows[i] + columns[c].offset,
+                   sizeof *values);
+        pl_trace_f64(t, "/table", columns[c].name, r->n, values);
+    }
+    for (int i = 0; i < r->n; i++) values[i] = arm_of(r, &r->rows[i])->sim.metrics.step_s;
+    pl_trace_f64(t, "/table", "step_s", r->n, values);
+    for (int i = 0; i < r->n; i++)
+        values[i] = arm_of(r, &r->rows[i])->sim.metrics.bubble_steady;
+    pl_trace_f64(t, "/table", "bubble_steady", r->n, values);
+    free(names);
+    free(bases);
+    free(values);
+}

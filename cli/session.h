@@ -1,0 +1,54 @@
+/* A call of `pipelag run` between its start and its end: the experiment, where its
+ * files are, and the results so far. Owned: pl_session_close. */
+#ifndef PL_CLI_SESSION_H
+#define PL_CLI_SESSION_H
+
+#include "cli/experiment.h"
+#include "traces/trace.h"
+
+struct pl_session {
+    const char *output; /* trace to write, borrowed */
+    bool resume, force;
+    struct pl_config *config; /* owned */
+    char *command;            /* what decides the results, for the trace; owned */
+    struct pl_experiment experiment;
+    struct pl_run_result *results; /* [jobs] */
+    char *folder;                  /* of the checkpoints: OUTPUT.ckpt */
+    char **checkpoints;            /* [jobs] */
+    bool *finished;                /* [jobs] */
+    FILE *progress;                /* JSON lines for onlookers: OUTPUT.progress.jsonl */
+    double snapshot;               /* clock of the last partial trace */
+    size_t bytes;                  /* most that one job will hold */
+};
+
+static inline int pl_session_jobs(const struct pl_session *s)
+{
+    return pl_experiment_jobs(&s->experiment);
+}
+
+static inline const struct pl_arm *pl_session_arm(const struct pl_session *s, int job)
+{
+    return &s->experiment.arms[job / s->experiment.n_seeds];
+}
+
+static inline uint64_t pl_session_seed(const struct pl_session *s, int job)
+{
+    return pl_config_seed(s->config, job % s->experiment.n_seeds);
+}
+
+/* With output, flags and config set: expand and simulate the arms, check that inputs
+ * are right before any output is touched, then that the output may be written; make the
+ * folder of checkpoints and take what is in it when resuming. Errors: those of the
+ * parts. */
+int pl_session_open(struct pl_session *s);
+/* Results from the checkpoints, as far as they go. */
+void pl_session_load(struct pl_session *s);
+/* Everything so far as a trace with this status; caller frees. */
+struct pl_trace *pl_session_trace(const struct pl_session *s, const char *status);
+/* The trace so far, whole at any moment: what a kill -9 leaves behind. */
+int pl_session_write_partial(struct pl_session *s);
+/* Remove the checkpoints of a finished run. */
+void pl_session_clean(const struct pl_session *s);
+void pl_session_close(struct pl_session *s);
+
+#endif

@@ -1,0 +1,46 @@
+#include "cli/verdicts.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+struct pl_verdict *pl_verdicts_of(const struct pl_report *report, int *n)
+{
+    struct pl_claim_arm *arms = PL_NEW(report->n, struct pl_claim_arm);
+    struct pl_claim_input input = {report->experiment->n_seeds, report->n, arms};
+    for (int i = 0; i < report->n; i++)
+        arms[i] = (struct pl_claim_arm){report->rows[i].group, report->rows[i].label,
+                                        report->rows[i].losses};
+    *n = pl_claims_count();
+    struct pl_verdict *verdicts = PL_NEW(*n, struct pl_verdict);
+    pl_claims_judge(&input, verdicts);
+    free(arms);
+    return verdicts;
+}
+
+void pl_verdicts_print(const struct pl_verdict *verdicts, int n, FILE *out)
+{
+    fprintf(out, "\nClaims, theirs beside ours:\n");
+    for (int i = 0; i < n; i++) {
+        const struct pl_verdict *v = &verdicts[i];
+        fprintf(out, "%2d %s (%s)\n     theirs: %s\n     ours:   %s\n     %s\n", i + 1,
+                v->statement, v->source, v->published, v->measured, pl_words[v->word]);
+    }
+}
+
+void pl_verdicts_json(const struct pl_verdict *verdicts, int n, struct pl_json *json)
+{
+    pl_json_begin(json, "claims", '[');
+    for (int i = 0; i < n; i++) {
+        pl_json_begin(json, NULL, '{');
+        pl_json_text(json, "id", verdicts[i].id);
+        pl_json_text(json, "statement", verdicts[i].statement);
+        pl_json_text(json, "source", verdicts[i].source);
+        pl_json_text(json, "published", verdicts[i].published);
+        pl_json_text(json, "measured", verdicts[i].measured);
+        pl_json_text(json, "verdict", pl_words[verdicts[i].word]);
+        pl_json_end(json, '}');
+    }
+    pl_json_end(json, ']');
+}

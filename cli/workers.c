@@ -1,0 +1,221 @@
+#include "cli/workers.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/log.h"
+#include "base/mem.h"
+
+enum message_kind { MSG_ROWS, MSG_EVAL, MSG_ERROR };
+
+/* One write to the shared pipe; below PIPE_BUF, so that writes of jobs never mix. */
+struct message {
+    enum message_kind kind;
+    int job, code;
+    int64_t updates; /* done so far */
+    struct pl_eval eval;
+    char text[1024];
+};
+
+static volatile sig_atomic_t stop_signal;
+
+static void on_signal(int number)
+{
+    stop_signal = number;
+}
+
+struct child {
+    int pipe, job;
+    int64_t updates;
+    double told; /* clock of the last MSG_ROWS */
+};
+
+static void tell(struct child *c, struct message *m)
+{
+    m->job = c->job;
+    m->updates = c->updates;
+    while (write(c->pipe, m, sizeof *m) < 0 && errno == EINTR)
+        ;
+}
+
+static void child_row(void *context, const struct pl_row *row)
+{
+    struct child *c = context;
+    c->updates = row->update + 1;
+    if (pl_clock() - c->told < 0.2) return;
+    c->told = pl_clock();
+    tell(c, &(struct message){.kind = MSG_ROWS});
+}
+
+static void child_eval(void *context, const struct pl_eval *eval)
+{
+    tell(context, &(struct message){.kind = MSG_EVAL, .eval = *eval});
+}
+
+static _Noreturn void child_main(const struct pl_workers_spec *spec, int job,
+                                 int pipe_fd)
+{
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    struct child c = {.pipe = pipe_fd, .job = job};
+    struct pl_run_result result;
+    int code = pl_job_run(spec->experiment, job, spec->checkpoints[job], &stop_signal,
+                          child_row, child_eval, &c, &result);
+    if (code < 0) {
+        struct message m = {.kind = MSG_ERROR, .code = code};
+        strncpy(m.text, pl_error_text(), sizeof m.text - 1);
+        tell(&c, &m);
+        _exit(1);
+    }
+    c.updates = result.n_rows;
+    tell(&c, &(struct message){.kind = MSG_ROWS});
+    pl_run_free(&result);
+    _exit(0);
+}
+
+struct pool {
+    const struct pl_workers_spec *spec;
+    int n_jobs, next, running, code;
+    pid_t *pid;       /* [jobs] of running ones, else 0 */
+    int64_t *updates; /* [jobs] done */
+    int pipe[2];
+    char failure[1200];
+};
+
+static const char *job_arm(const struct pool *p, int job)
+{
+    return p->spec->experiment->arms[job / p->spec->experiment->n_seeds].name;
+}
+
+static unsigned long long job_seed(const struct pool *p, int job)
+{
+    const struct pl_experiment *e = p->spec->experiment;
+    return pl_config_seed(e->config, job % e->n_seeds);
+}
+
+static void fail(struct pool *p, int code, int job, const char *text)
+{
+    if (p->code) return;
+    p->code = code;
+    snprintf(p->failure, sizeof p->failure, "%s, seed %llu: %s", job_arm(p, job),
+             job_seed(p, job), text);
+}
+
+static void start_jobs(struct pool *p)
+{
+    while (p->running < p->spec->n_workers && p->next < p->n_jobs && !p->code &&
+           !stop_signal) {
+        int job = p->next++;
+        if (p->spec->finished[job]) continue;
+        fflush(NULL);
+        pid_t pid = fork();
+        if (pid < 0) {
+            fail(p, PL_EIO, job, strerror(errno));
+            return;
+        }
+        if (pid == 0) {
+            close(p->pipe[0]);
+            child_main(p->spec, job, p->pipe[1]);
+        }
+        p->pid[job] = pid;
+        p->running++;
+    }
+}
+
+static void take(struct pool *p, const struct message *m)
+{
+    int64_t done = 0;
+    p->updates[m->job] = m->updates;
+    for (int j = 0; j < p->n_jobs; j++) done += p->updates[j];
+    if (m->kind == MSG_ERROR) fail(p, m->code, m->job, m->text);
+    char note[200];
+    snprintf(note, sizeof note, "%s, seed %llu: update %lld", job_arm(p, m->job),
+             job_seed(p, m->job), (long long)m->updates);
+    pl_progress_update((double)done, note);
+    if (m->kind == MSG_EVAL && p->spec->on_eval)
+        p->spec->on_eval(p->spec->context, m->job, &m->eval);
+}
+
+/* Everything that is in the pipe now; waits up to wait_ms for the first. */
+static void drain(struct pool *p, int wait_ms)
+{
+    struct pollfd fd = {.fd = p->pipe[0], .events = POLLIN};
+    struct message m;
+    while (poll(&fd, 1, wait_ms) > 0 && read(p->pipe[0], &m, sizeof m) == sizeof m) {
+        take(p, &m);
+        wait_ms = 0;
+    }
+}
+
+static void reap(struct pool *p)
+{
+    int status;
+    pid_t pid;
+    while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
+        for (int j = 0; j < p->n_jobs; j++) {
+            if (p->pid[j] != pid) continue;
+            p->pid[j] = 0;
+            p->running--;
+            drain(p, 0);
+            if (WIFSIGNALED(status))
+                fail(p, PL_EIO, j, strsignal(WTERMSIG(status)));
+            else if (WEXITSTATUS(status))
+                fail(p, PL_EIO, j, "failed without a message");
+        }
+}
+
+static void stop_jobs(struct pool *p)
+{
+    for (int j = 0; j < p->n_jobs; j++)
+        if (p->pid[j]) kill(p->pid[j], SIGTERM);
+}
+
+static void begin_progress(struct pool *p)
+{
+    const struct pl_experiment *e = p->spec->experiment;
+    double total = 0;
+    for (int j = 0; j < p->n_jobs; j++) {
+        int64_t n = e->arms[j / e->n_seeds].versions.updates;
+        if (p->spec->finished[j]) p->updates[j] = n;
+        total += (double)n;
+    }
+    pl_progress_begin("train", total, "updates");
+}
+
+int pl_workers_run(const struct pl_workers_spec *spec, int *signal)
+{
+    struct pool p = {.spec = spec, .n_jobs = pl_experiment_jobs(spec->experiment)};
+    if (pipe(p.pipe)) return pl_fail(PL_EIO, "pipe: %s", strerror(errno));
+    p.pid = PL_NEW(p.n_jobs, pid_t);
+    p.updates = PL_NEW(p.n_jobs, int64_t);
+    struct sigaction action = {.sa_handler = on_signal}, old_int, old_term;
+    sigaction(SIGINT, &action, &old_int);
+    sigaction(SIGTERM, &action, &old_term);
+    begin_progress(&p);
+    bool told = false;
+    for (;;) {
+        start_jobs(&p);
+        if (!p.running) break;
+        drain(&p, 100);
+        reap(&p);
+        if ((p.code || stop_signal) && !told) {
+            stop_jobs(&p);
+            told = true;
+        }
+    }
+    pl_progress_end();
+    sigaction(SIGINT, &old_int, NULL);
+    sigaction(SIGTERM, &old_term, NULL);
+    close(p.pipe[0]);
+    close(p.pipe[1]);
+    free(p.pid);
+    free(p.updates);
+    *signal = stop_signal;
+    if (p.code) return pl_fail(p.code, "%s", p.failure);
+    return stop_signal ? pl_fail(PL_EINTR, "interrupted") : 0;
+}

@@ -1,0 +1,25 @@
+/* Jobs in parallel: each is a forked process, so that independent runs use all cores
+ * and one that dies takes nothing with it. Results live in the jobs' checkpoints. */
+#ifndef PL_CLI_WORKERS_H
+#define PL_CLI_WORKERS_H
+
+#include <signal.h>
+
+#include "cli/experiment.h"
+
+struct pl_workers_spec {
+    const struct pl_experiment *experiment;
+    const char *const *checkpoints; /* [jobs] */
+    const bool *finished;           /* [jobs] already done in an earlier run */
+    int n_workers;                  /* >= 1 */
+    /* Called in the parent after each evaluation of a job. */
+    void (*on_eval)(void *context, int job, const struct pl_eval *eval);
+    void *context;
+};
+
+/* Run every unfinished job, n_workers at a time, with progress. SIGINT and SIGTERM stop
+ * the jobs after writing their checkpoints: PL_EINTR, and *signal says which. A failing
+ * job stops the others in the same way: its own error with the job's name. */
+int pl_workers_run(const struct pl_workers_spec *spec, int *signal);
+
+#endif

@@ -1,0 +1,78 @@
+# pipelag run end to end on a tiny model and the built-in grammar: table, trace, figures,
+# equal bytes, kill -9 and resume, signals, and what bad input does.
+. "$top_srcdir/tests/tap.sh"
+cd "$work" || exit 99
+
+cat > tiny.yaml <<'Y'
+title: tiny
+seeds: [1, 2]
+baseline: sync
+model: {layers: 4, hidden: 16, heads: 2, kv_heads: 1, ffn: 24}
+train: {updates: 24, batch: 8, seq: 24, eval_every: 6, eval_sequences: 4, checkpoint_s: 0}
+schedule: {stages: 4, microbatches: 8}
+cost: {forward: 2 ms, backward: 2 ms, weight: 1 ms}
+axes:
+  optimizer:
+    adamw: {optimizer: {name: adamw}}
+    muon: {optimizer: {name: muon, lr: 0.02}}
+  pipeline:
+    sync: {}
+    2bw: {schedule: {name: 2bw}}
+    2bw-ef: {schedule: {name: 2bw}, corrector: {name: feedback}}
+    pipedream: {schedule: {name: pipedream, microbatches: 1}}
+Y
+
+$PIPELAG run tiny.yaml -o a.h5 > a.txt 2> a.err; ok $? "runs"
+grep -q 'adamw+sync .* baseline' a.txt; ok $? "table has the baseline"
+test "$(grep -c -E '^(adamw|muon)\+' a.txt)" = 8; ok $? "one line an arm"
+grep -q 'noise floor adamw+sync' a.txt; ok $? "noise floor is printed"
+grep -q 'iterates .*adamw+2bw-ef' a.txt; ok $? "both iterates are printed"
+grep -q 'scaled .*adamw+pipedream: one microbatch is 8 times' a.txt; ok $? "scaled costs are named"
+grep -q -i 'reproduced\|direction only\|within noise' a.txt; ok $? "claims have verdicts"
+$PIPELAG trace check a.h5 > /dev/null; ok $? "trace is valid"
+test -s a-gantt.svg && test -s a-curves.svg; ok $? "figures are written"
+test ! -e a.h5.ckpt; ok $? "checkpoints are gone after success"
+
+$PIPELAG run tiny.yaml -o b.h5 > b.txt 2> /dev/null
+cmp -s a.h5 b.h5; ok $? "equal runs give equal bytes"
+cmp -s a.txt b.txt; ok $? "and equal tables"
+
+# kill -9 the whole group at some moment, resume until done.
+tries=0
+while ! test -e c.done && [ $tries -lt 40 ]; do
+  tries=$((tries + 1))
+  setsid sh -c '$PIPELAG run tiny.yaml -o c.h5 --resume > c.txt 2> c.err && touch c.done' &
+  pid=$!
+  if [ $tries -lt 6 ]; then
+    sleep 0.$((tries * 2 - 1)); kill -9 -- -$pid 2> /dev/null
+  fi
+  wait $pid 2> /dev/null
+done
+test -e c.done; ok $? "resumes after kill -9"
+cmp -s a.txt c.txt; ok $? "with the same table"
+$PIPELAG trace diff a.h5 c.h5 > /dev/null; ok $? "and equal rows"
+
+# An interrupted run says how to resume and leaves a readable trace.
+$PIPELAG run tiny.yaml --set train.updates=4000 -o d.h5 > /dev/null 2> d.err &
+pid=$!; sleep 2; kill -TERM $pid; wait $pid; status=$?
+test $status = 143; ok $? "terminated: exit 143 (was $status)"
+grep -q 'resume with: .*--resume' d.err; ok $? "says how to resume"
+$PIPELAG trace check d.h5 > /dev/null; ok $? "partial trace is valid"
+
+bad() { # STATUS TEXT NAME ARGS...
+  want=$1 text=$2 name=$3; shift 3
+  "$PIPELAG" run "$@" > out.txt 2> err.txt; got=$?
+  [ $got = $want ] && [ ! -s out.txt ] && grep -q -- "$text" err.txt &&
+    [ "$(wc -l < err.txt)" = 1 ]
+  r=$?; [ $r = 0 ] || { echo "# exit $got:"; sed 's/^/# /' err.txt; }
+  ok $r "$name"
+}
+bad 2 'exists; --force' "does not overwrite" tiny.yaml -o a.h5
+bad 2 'missing.txt' "missing text" tiny.yaml -o x.h5 --set data.text=missing.txt
+bad 2 'unknown .*optimizer.nam' "unknown key" tiny.yaml -o x.h5 --set optimizer.nam=x
+bad 2 'microbatches' "batch not a multiple of m" tiny.yaml -o x.h5 --set train.batch=7
+bad 1 'nowhere' "output folder missing" tiny.yaml -o nowhere/x.h5
+bad 2 'm >= P\|m < P\|at least' "2bw with m < P" tiny.yaml -o x.h5 --set schedule.microbatches=2
+bad 2 'layers' "more stages than layers" tiny.yaml -o x.h5 -P 8
+test ! -e x.h5 && test ! -e x.h5.ckpt; ok $? "bad input touched no output"
+done_testing
