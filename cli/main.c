@@ -20,6 +20,8 @@ const struct pl_command pl_commands[] = {
      pl_cmd_config},
     {"theory", "stability limits under delay, a-priori bound on the gradient",
      pl_cmd_theory},
+    {"trace", "validate, look into, export and compare traces", pl_cmd_trace},
+    {"figure", "draw figures out of a trace", pl_cmd_figure},
     {NULL, NULL, NULL},
 };
 

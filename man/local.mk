@@ -6,11 +6,15 @@ man_pages += %D%/pipelag-config.1
 man_pages += %D%/pipelag-sim.1
 man_pages += %D%/pipelag-run.1
 man_pages += %D%/pipelag-theory.1
+man_pages += %D%/pipelag-trace.1
+man_pages += %D%/pipelag-figure.1
 man_includes = %D%/pipelag.h2m
 man_includes += %D%/pipelag-config.h2m
 man_includes += %D%/pipelag-sim.h2m
 man_includes += %D%/pipelag-run.h2m
 man_includes += %D%/pipelag-theory.h2m
+man_includes += %D%/pipelag-trace.h2m %D%/pipelag-trace-format.h2m
+man_includes += %D%/pipelag-figure.h2m
 
 dist_man_MANS += $(man_pages)
 EXTRA_DIST += $(man_includes)

@@ -28,62 +28,6 @@ static void teardown(void)
     ck_assert_int_eq(rmdir(dir), 0);
 }
 
-/* gpipe-like timeline: F at 1 ms, BW at 2 ms, a flush per update. */
-static void add_arm(struct pl_trace *t, const char *arm, int P, int m, int updates)
-{
-    int64_t n = 0, most = (int64_t)P * updates * (2 * m + 1), ms = 1000000000;
-    int64_t *kind = PL_NEW(6 * most, int64_t), *device = kind + most;
-    int64_t *chunk = kind + 2 * most, *micro = kind + 3 * most;
-    int64_t *start = kind + 4 * most, *end = kind + 5 * most;
-    for (int u = 0; u < updates; u++)
-        for (int s = 0; s < P; s++) {
-            int64_t base = (int64_t)u * (P + m - 1) * 3;
-            for (int i = 0; i < 2 * m + 1; i++, n++) {
-                device[n] = chunk[n] = s;
-                kind[n] = i < m ? PL_KIND_F : i < 2 * m ? PL_KIND_BW : PL_KIND_U;
-                micro[n] = i < 2 * m ? (int64_t)u * m + i % m : u;
-                int64_t back = base + P + m - 1 + 2 * (P - 1 - s);
-                start[n] = (i < m ? base + s + i : back + 2 * (i - m)) * ms;
-                end[n] = start[n] + (i < m ? 1 : i < 2 * m ? 2 : 0) * ms;
-            }
-        }
-    char *path = pl_printf("/arms/%s", arm), *table = pl_printf("%s/timeline", path);
-    pl_trace_attr_text(t, path, "schedule", "gpipe");
-    pl_trace_attr_int(t, path, "P", P);
-    pl_trace_attr_int(t, path, "m", m);
-    pl_trace_attr_real(t, path, "bubble", (P - 1.0) / (m + P - 1.0));
-    pl_trace_i64(t, table, "kind", n, kind);
-    pl_trace_i64(t, table, "device", n, device);
-    pl_trace_i64(t, table, "chunk", n, chunk);
-    pl_trace_i64(t, table, "micro", n, micro);
-    pl_trace_i64(t, table, "start", n, start);
-    pl_trace_i64(t, table, "end", n, end);
-    free(table);
-    free(path);
-    free(kind);
-}
-
-static void add_evals(struct pl_trace *t, const char *arm, int seed, int n,
-                      double level, double step_s)
-{
-    int64_t *update = PL_NEW(n, int64_t);
-    double *time = PL_NEW(n, double), *loss = PL_NEW(n, double);
-    for (int i = 0; i < n; i++) {
-        update[i] = 20 * i;
-        time[i] = step_s * 20 * i;
-        loss[i] = level + 3 * exp(-i / 5.0) + 0.01 * seed;
-    }
-    char *path = pl_printf("/arms/%s/seeds/%d/evals", arm, seed);
-    pl_trace_i64(t, path, "update", n, update);
-    pl_trace_f64(t, path, "time_s", n, time);
-    pl_trace_f64(t, path, "loss", n, loss);
-    pl_trace_f64(t, path, "loss_y", n, loss);
-    free(path);
-    free(update);
-    free(time);
-    free(loss);
-}
-
 static char *slurp(const char *path)
 {
     char *text;
@@ -146,7 +90,7 @@ START_TEST(gantt_as_svg)
     static const int shapes[][3] = {{1, 1, 1}, {4, 8, 1}, {16, 64, 1}, {8, 8, 5}};
     const int *shape = shapes[_i];
     struct pl_trace *t = pl_trace_new();
-    add_arm(t, "a<b>&\"c\"", shape[0], shape[1], shape[2]);
+    sample_arm(t, "a<b>&\"c\"", shape[0], shape[1], shape[2]);
     ck_assert_msg(!pl_figure_gantt(t, "a<b>&\"c\"", svg), "%s", pl_error_text());
     char *text = slurp(svg);
     const char *fault = xml_fault(text);
@@ -172,7 +116,7 @@ END_TEST
 START_TEST(gantt_shows_tau)
 {
     struct pl_trace *t = pl_trace_new();
-    add_arm(t, "x", 1, 2, 1);
+    sample_arm(t, "x", 1, 2, 1);
     int64_t zero[] = {0, 0}, micro[] = {0, 1}, update[] = {3, 3}, forward[] = {1, 3};
     pl_trace_i64(t, "/arms/x/versions", "stage", 2, zero);
     pl_trace_i64(t, "/arms/x/versions", "micro", 2, micro);
@@ -194,7 +138,7 @@ START_TEST(gantt_errors)
 {
     struct pl_trace *t = pl_trace_new();
     ck_assert_int_eq(pl_figure_gantt(t, "x", svg), PL_EINPUT);
-    add_arm(t, "adamw+gpipe", 2, 2, 1);
+    sample_arm(t, "adamw+gpipe", 2, 2, 1);
     ck_assert_int_eq(pl_figure_gantt(t, "adamw+gpip", svg), PL_EINPUT);
     ck_assert_ptr_nonnull(strstr(pl_error_text(), "did you mean 'adamw+gpipe'"));
     ck_assert_int_eq(pl_figure_gantt(t, "adamw+gpipe", "/nonexistent/a.svg"), PL_EIO);
@@ -221,8 +165,8 @@ START_TEST(curves)
         for (int p = 0; p < 3; p++) {
             char *arm = pl_printf("%s+%s", optimizers[o], pipelines[p]);
             for (int seed = 1; seed <= 3; seed++)
-                add_evals(t, arm, seed, o == 2 && p == 2 && seed == 3 ? 7 : 31,
-                          1.5 + 0.1 * o + 0.03 * p, p ? 0.8e-2 : 1.1e-2);
+                sample_evals(t, arm, seed, o == 2 && p == 2 && seed == 3 ? 7 : 31,
+                             1.5 + 0.1 * o + 0.03 * p, p ? 0.8e-2 : 1.1e-2);
             free(arm);
         }
     pl_trace_attr_text(t, "/arms/muon+pipedream/seeds/3", "status", "diverged");
@@ -264,7 +208,7 @@ END_TEST
 START_TEST(png_or_a_reason)
 {
     struct pl_trace *t = pl_trace_new();
-    add_arm(t, "x", 2, 2, 1);
+    sample_arm(t, "x", 2, 2, 1);
     int status = pl_figure_gantt(t, "x", png);
     if (status) {
         ck_assert_int_eq(status, PL_EUNSUP);
@@ -312,7 +256,7 @@ START_TEST(ascii_fits)
 {
     int width = 20 + 10 * _i;
     struct pl_trace *t = pl_trace_new();
-    add_arm(t, "x", 3, 5, 9);
+    sample_arm(t, "x", 3, 5, 9);
     int64_t n;
     const int64_t *columns[4];
     const char *names[] = {"kind", "device", "micro", "start"};

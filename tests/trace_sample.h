@@ -1,4 +1,5 @@
-/* A trace with every table of the schema, filled from a counter-based stream. */
+/* Traces to test with: every table of the schema filled from a counter-based stream,
+ * and arms that can be drawn. */
 #ifndef TESTS_TRACE_SAMPLE_H
 #define TESTS_TRACE_SAMPLE_H
 
@@ -90,6 +91,63 @@ static inline struct pl_trace *sample_trace(uint64_t seed, int64_t max_rows)
     pl_trace_attr_text(t, "/", "config_resolved", text);
     free(text);
     return t;
+}
+
+/* gpipe-like timeline: F at 1 ms, BW at 2 ms, a flush per update. */
+static inline void sample_arm(struct pl_trace *t, const char *arm, int P, int m,
+                              int updates)
+{
+    int64_t n = 0, most = (int64_t)P * updates * (2 * m + 1), ms = 1000000000;
+    int64_t *kind = PL_NEW(6 * most, int64_t), *device = kind + most;
+    int64_t *chunk = kind + 2 * most, *micro = kind + 3 * most;
+    int64_t *start = kind + 4 * most, *end = kind + 5 * most;
+    for (int u = 0; u < updates; u++)
+        for (int s = 0; s < P; s++) {
+            int64_t base = (int64_t)u * (P + m - 1) * 3;
+            for (int i = 0; i < 2 * m + 1; i++, n++) {
+                device[n] = chunk[n] = s;
+                kind[n] = i < m ? PL_KIND_F : i < 2 * m ? PL_KIND_BW : PL_KIND_U;
+                micro[n] = i < 2 * m ? (int64_t)u * m + i % m : u;
+                int64_t back = base + P + m - 1 + 2 * (P - 1 - s);
+                start[n] = (i < m ? base + s + i : back + 2 * (i - m)) * ms;
+                end[n] = start[n] + (i < m ? 1 : i < 2 * m ? 2 : 0) * ms;
+            }
+        }
+    char *path = pl_printf("/arms/%s", arm), *table = pl_printf("%s/timeline", path);
+    pl_trace_attr_text(t, path, "schedule", "gpipe");
+    pl_trace_attr_int(t, path, "P", P);
+    pl_trace_attr_int(t, path, "m", m);
+    pl_trace_attr_real(t, path, "bubble", (P - 1.0) / (m + P - 1.0));
+    pl_trace_i64(t, table, "kind", n, kind);
+    pl_trace_i64(t, table, "device", n, device);
+    pl_trace_i64(t, table, "chunk", n, chunk);
+    pl_trace_i64(t, table, "micro", n, micro);
+    pl_trace_i64(t, table, "start", n, start);
+    pl_trace_i64(t, table, "end", n, end);
+    free(table);
+    free(path);
+    free(kind);
+}
+
+static inline void sample_evals(struct pl_trace *t, const char *arm, int seed, int n,
+                                double level, double step_s)
+{
+    int64_t *update = PL_NEW(n, int64_t);
+    double *time = PL_NEW(n, double), *loss = PL_NEW(n, double);
+    for (int i = 0; i < n; i++) {
+        update[i] = 20 * i;
+        time[i] = step_s * 20 * i;
+        loss[i] = level + 3 * exp(-i / 5.0) + 0.01 * seed;
+    }
+    char *path = pl_printf("/arms/%s/seeds/%d/evals", arm, seed);
+    pl_trace_i64(t, path, "update", n, update);
+    pl_trace_f64(t, path, "time_s", n, time);
+    pl_trace_f64(t, path, "loss", n, loss);
+    pl_trace_f64(t, path, "loss_y", n, loss);
+    free(path);
+    free(update);
+    free(time);
+    free(loss);
 }
 
 #endif

@@ -259,7 +259,8 @@ int pl_trace_tables(const struct pl_trace *t, const char *pattern, const char **
     int n = 0;
     *paths = PL_NEW(t->n, const char *);
     for (int i = 0; i < t->n; i++)
-        if (t->groups[i]->n_values && pl_schema_match(pattern, t->groups[i]->path))
+        if (t->groups[i]->n_values &&
+            (!pattern || pl_schema_match(pattern, t->groups[i]->path)))
             (*paths)[n++] = t->groups[i]->path;
     return n;
 }

@@ -45,8 +45,8 @@ bool pl_trace_get_attr_real(const struct pl_trace *t, const char *path,
 bool pl_trace_get_attr_int(const struct pl_trace *t, const char *path, const char *name,
                            int64_t *value);
 /* Paths of the tables (groups that hold columns) matching a schema pattern such as
- * "/arms/<arm>/timeline", in order of insertion; returns the number; paths borrowed,
- * array freed by the caller. */
+ * "/arms/<arm>/timeline" (NULL: all), in order of insertion; returns the number; paths
+ * borrowed, array freed by the caller. */
 int pl_trace_tables(const struct pl_trace *t, const char *pattern, const char ***paths);
 /* Names of the arms, in file order; array freed by the caller. */
 int pl_trace_arms(const struct pl_trace *t, const char ***names);
