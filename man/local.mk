@@ -29,6 +29,8 @@ $(man_pages): | cli/pipelag$(EXEEXT)
 %D%/pipelag-theory.1: cli/cmd_theory.c
 %D%/pipelag-sim.1: cli/cmd_sim.c cli/cmd.c
 %D%/pipelag-run.1: cli/cmd_run.c cli/cmd.c
+%D%/pipelag-trace.1: cli/cmd_trace.c $(srcdir)/%D%/pipelag-trace-format.h2m
+%D%/pipelag-figure.1: cli/cmd_figure.c
 
 # man/pipelag-trace.1 comes from `pipelag trace --help` and, when there is such a file, has
 # the sections of man/pipelag-trace-format.h2m too.
