@@ -143,7 +143,9 @@ START_TEST(reads_what_the_map_says)
         2) /* the second microbatch of each group reads a version later on stage 0 */
         for (int64_t n = 3; n < UPDATES; n++)
             v.forward[2 * n + 1] = ++v.backward[2 * n + 1];
-    struct pl_problem *p = toy_new(dev, 4, 1, 3, PL_PARAM_VECTOR, 1, .5, .1);
+    /* once so wide that the store writes in slices */
+    struct pl_problem *p = toy_new(dev, 4, 1, _i == 1 ? 8200 : 3, PL_PARAM_VECTOR, 1,
+                                   _i == 1 ? 0 : .5, .1);
     struct pl_segment seg = toy_segment("none", NAN, PL_START_ZERO, UPDATES);
     struct pl_run_spec spec = toy_spec(p, &v, &seg);
     struct pl_run_result r;

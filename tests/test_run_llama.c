@@ -22,19 +22,35 @@ struct setting {
     bool tied, replay;
 };
 
+static const struct pl_model decoder = {.layers = 2,
+                                        .hidden = 32,
+                                        .heads = 4,
+                                        .kv_heads = 2,
+                                        .head_dim = 8,
+                                        .ffn = 48,
+                                        .vocab = 256,
+                                        .rope_theta = 1e4,
+                                        .norm_eps = 1e-5};
+
+static const struct pl_optim options = {.lr = .01,
+                                        .aux_lr = .01,
+                                        .beta1 = .9,
+                                        .beta2 = .95,
+                                        .eps = 1e-8,
+                                        .momentum = .95,
+                                        .nesterov = true,
+                                        .ema = true,
+                                        .decay = .1,
+                                        .aux_decay = .1,
+                                        .ns_steps = 5};
+
 /* A two-layer decoder on two stages, on the grammar. */
 static int train(const struct setting *set, struct pl_run_result *r)
 {
-    const struct pl_model model = {.layers = 2,
-                                   .hidden = 32,
-                                   .heads = 4,
-                                   .kv_heads = 2,
-                                   .head_dim = 8,
-                                   .ffn = 48,
-                                   .vocab = 256,
-                                   .tied = set->tied,
-                                   .rope_theta = 1e4,
-                                   .norm_eps = 1e-5};
+    struct pl_model model = decoder;
+    struct pl_optim optim = options;
+    model.tied = set->tied;
+    optim.type = pl_optim_find(set->optimizer);
     const struct pl_segment segment = {
         UPDATES, {pl_corrector_find(set->corrector), NAN, PL_START_HOLD}};
     const struct pl_device *device;
@@ -53,18 +69,7 @@ static int train(const struct setting *set, struct pl_run_result *r)
                                      .batch = BATCH,
                                      .T = T,
                                      .seed = 1,
-                                     .optim = {.type = pl_optim_find(set->optimizer),
-                                               .lr = .01,
-                                               .aux_lr = .01,
-                                               .beta1 = .9,
-                                               .beta2 = .95,
-                                               .eps = 1e-8,
-                                               .momentum = .95,
-                                               .nesterov = true,
-                                               .ema = true,
-                                               .decay = .1,
-                                               .aux_decay = .1,
-                                               .ns_steps = 5},
+                                     .optim = optim,
                                      .rate = {PL_RATE_COSINE, 3, UPDATES, .1, 0},
                                      .clip = 1,
                                      .clip_scope = PL_CLIP_STAGE,
@@ -72,8 +77,7 @@ static int train(const struct setting *set, struct pl_run_result *r)
                                      .segments = &segment,
                                      .replay = set->replay,
                                      .eval_every = 10,
-                                     .eval_sequences =
-                                         11}; /* a full batch and a part of one */
+                                     .eval_sequences = BATCH + 3}; /* and a part */
     int rc = pl_run(&spec, r);
     pl_versions_free(&v);
     pl_data_free(data);

@@ -100,19 +100,12 @@ static int clip(struct pl_run_state *run, struct pl_row *row)
 static int staleness(struct pl_run_state *run, int64_t n, int s, double *square)
 {
     const struct pl_versions *v = run->spec->versions;
-    const struct pl_device *dev = run->spec->device;
-    const size_t floats = run->store.stages[s].floats;
     int64_t oldest = n;
     for (int64_t i = n * v->m; i < (n + 1) * v->m; i++)
         if (v->forward[s * v->n_micro + i] < oldest)
             oldest = v->forward[s * v->n_micro + i];
-    if (oldest == n) return 0;
     double part = 0;
-    int rc =
-        dev->copy(run->u, pl_wstore_read(&run->store, s, n), sizeof(float) * floats);
-    if (!rc)
-        rc = dev->axpby(floats, -1, pl_wstore_read(&run->store, s, oldest), 1, run->u);
-    if (!rc) rc = dev->dot(floats, run->u, run->u, &part);
+    int rc = pl_wstore_distance(&run->store, s, n, oldest, run->u, &part);
     *square += part;
     return rc;
 }

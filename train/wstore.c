@@ -78,13 +78,44 @@ int pl_wstore_begin(struct pl_wstore *store, int stage, double c, bool at_read,
     return pl_wstore_y(store, stage, w->live);
 }
 
-/* y[1] = y[0] - u[0]; holding means that y[0] was x[0] + c u[0]. */
-static int write_at_read(const struct pl_device *dev, struct pl_wstage *w, float *next,
-                         const float *u, bool ordinary)
+/* One write is a chain of cheap operations on the same floats; on the host they are
+ * done slice by slice, so that the chain runs in cache and each block passes memory
+ * once. */
+enum { SLICE = 8192 };
+
+static size_t slice(const struct pl_wstore *store, size_t left)
 {
-    int rc = dev->axpby(w->floats, ordinary ? (float)(w->c - 1) : -1, u, 1, w->live);
-    if (!rc) rc = dev->copy(next, w->live, bytes_of(w));
-    if (!rc) rc = dev->axpby(w->floats, (float)-w->c, u, 1, next);
+    return store->device->host_memory && left > SLICE ? SLICE : left;
+}
+
+struct write {
+    float *now, *next;
+    const float *u;
+    bool ordinary, follows; /* update 0 held; there is an update before */
+};
+
+/* y[1] = y[0] - u[0]; holding means that y[0] was x[0] + c u[0]. */
+static int write_at_read(const struct pl_device *dev, const struct pl_wstage *w,
+                         const struct write *job, size_t at, size_t n)
+{
+    const float *u = job->u + at;
+    float *live = w->live + at, *next = job->next + at;
+    int rc = dev->axpby(n, job->ordinary ? (float)(w->c - 1) : -1, u, 1, live);
+    if (!rc) rc = dev->copy(next, live, sizeof(float) * n);
+    return rc ? rc : dev->axpby(n, (float)-w->c, u, 1, next);
+}
+
+static int write_stored(const struct pl_device *dev, const struct pl_wstage *w,
+                        const struct write *job, size_t at, size_t n)
+{
+    float *next = job->next + at;
+    int rc = 0;
+    if (job->next != job->now) rc = dev->copy(next, job->now + at, sizeof(float) * n);
+    if (!rc)
+        rc = dev->axpby(n, job->ordinary ? -1 : (float)-(1 + w->c), job->u + at, 1,
+                        next);
+    if (!rc && w->c != 0 && job->follows)
+        rc = dev->axpby(n, (float)w->c, w->u_last + at, 1, next);
     return rc;
 }
 
@@ -92,21 +123,39 @@ int pl_wstore_write(struct pl_wstore *store, int stage, int64_t n, const float *
                     bool hold)
 {
     const struct pl_device *dev = store->device;
-    struct pl_wstage *w = &store->stages[stage];
-    float *now = pl_wstore_read(store, stage, n),
-          *next = pl_wstore_read(store, stage, n + 1);
-    const bool ordinary = hold && n == 0;
+    const struct pl_wstage *w = &store->stages[stage];
+    const struct write job = {.now = pl_wstore_read(store, stage, n),
+                              .next = pl_wstore_read(store, stage, n + 1),
+                              .u = u,
+                              .ordinary = hold && n == 0,
+                              .follows = n > 0};
     int rc = 0;
-    if (w->at_read) {
-        rc = write_at_read(dev, w, next, u, ordinary);
-    } else {
-        if (next != now) rc = dev->copy(next, now, bytes_of(w));
-        if (!rc)
-            rc = dev->axpby(w->floats, ordinary ? -1 : (float)-(1 + w->c), u, 1, next);
-        if (!rc && w->c != 0 && n > 0)
-            rc = dev->axpby(w->floats, (float)w->c, w->u_last, 1, next);
+    for (size_t at = 0, k; at < w->floats && !rc; at += k) {
+        k = slice(store, w->floats - at);
+        rc = w->at_read ? write_at_read(dev, w, &job, at, k)
+                        : write_stored(dev, w, &job, at, k);
+        if (!rc && w->u_last) rc = dev->copy(w->u_last + at, u + at, sizeof(float) * k);
     }
-    if (!rc && w->u_last) rc = dev->copy(w->u_last, u, bytes_of(w));
+    return rc;
+}
+
+int pl_wstore_distance(const struct pl_wstore *store, int stage, int64_t n,
+                       int64_t version, float *scratch, double *square)
+{
+    const struct pl_device *dev = store->device;
+    const float *a = pl_wstore_read(store, stage, n);
+    const float *b = pl_wstore_read(store, stage, version);
+    const size_t floats = store->stages[stage].floats;
+    int rc = 0;
+    *square = 0;
+    for (size_t at = 0, k; at < floats && !rc && n != version; at += k) {
+        double part = 0;
+        k = slice(store, floats - at);
+        rc = dev->copy(scratch, a + at, sizeof(float) * k);
+        if (!rc) rc = dev->axpby(k, -1, b + at, 1, scratch);
+        if (!rc) rc = dev->dot(k, scratch, scratch, &part);
+        *square += part;
+    }
     return rc;
 }
 

@@ -54,4 +54,8 @@ int pl_wstore_write(struct pl_wstore *store, int stage, int64_t n, const float *
 /* out = y of the newest version. */
 int pl_wstore_y(const struct pl_wstore *store, int stage, float *out);
 
+/* *square = ||x[n] - x[version]||^2; scratch: floats of the stage. */
+int pl_wstore_distance(const struct pl_wstore *store, int stage, int64_t n,
+                       int64_t version, float *scratch, double *square);
+
 #endif
