@@ -59,12 +59,16 @@ static struct head head_at(const struct pl_attention_shape *s, const float *qkv,
     return x;
 }
 
-/* The causal edge of a row of scores with `live` keys: whole vectors follow without a
- * scalar rest, the lanes beyond it hold e^-large. Returns the length in whole vectors. */
-static int pad_row(float *s, int live)
+/* Scores beyond the causal edge, for a block of rows from position i: e^-large is
+ * exactly 0, so that every row has the same length, n in whole vectors, which is
+ * returned. */
+static int mask_block(const struct work *w, int i, int rows)
 {
-    int whole = (live + LANES - 1) / LANES * LANES;
-    for (int j = live; j < whole; j++) s[j] = -1e30f;
+    int whole = (i + rows + LANES - 1) / LANES * LANES;
+    for (int r = 0; r < rows; r++) {
+        float *s = w->s + (size_t)r * w->s_ld;
+        for (int j = i + r + 1; j < whole; j++) s[j] = -1e30f;
+    }
     return whole;
 }
 
@@ -78,11 +82,10 @@ static void attend_head(const struct head *a, const struct work *w, float *out,
         float inverse[QUERIES];
         struct strided q = {a->q + (size_t)i * a->ld, a->ld, 1};
         multiply(rows, n, a->dim, a->scale, q, kt, 0, w->s, w->s_ld);
+        int whole = mask_block(w, i, rows);
         for (int r = 0; r < rows; r++) {
             float *s = w->s + (size_t)r * w->s_ld;
-            int live = i + r + 1, whole = pad_row(s, live);
             float max = row_max(whole, s), sum = row_exp(whole, s, max, s);
-            memset(s + live, 0, (size_t)(n - live) * sizeof *s);
             inverse[r] = 1 / sum;
             lse[i + r] = (float)(max + log((double)sum));
         }
@@ -118,22 +121,17 @@ int HOST(attention)(const struct pl_attention_shape *shape, const float *qkv,
 /* Rows of s become p, rows of ds (which holds dout v) become p (dout v - dout out). */
 static void block_back(const struct head *a, const struct work *w, int i, int rows)
 {
+    int whole = mask_block(w, i, rows);
     for (int r = 0; r < rows; r++) {
         float *s = w->s + (size_t)r * w->s_ld, *ds = w->ds + (size_t)r * w->s_ld;
-        const float *o = a->out + (size_t)(i + r) * a->out_ld;
-        const float *d = a->dout + (size_t)(i + r) * a->out_ld;
-        float mean = 0, lse = a->lse[i + r];
-        int live = i + r + 1, whole = pad_row(s, live);
-#pragma omp simd reduction(+ : mean)
-        for (int c = 0; c < a->dim; c++) mean += o[c] * d[c];
+        size_t at = (size_t)(i + r) * a->out_ld;
+        float mean = row_dot(a->dim, a->out + at, a->dout + at), lse = a->lse[i + r];
 #pragma omp simd
         for (int j = 0; j < whole; j++) {
             float p = exp_f(s[j] - lse);
             s[j] = p;
             ds[j] = p * (ds[j] - mean);
         }
-        memset(s + live, 0, (size_t)(i + rows - live) * sizeof *s);
-        memset(ds + live, 0, (size_t)(i + rows - live) * sizeof *ds);
     }
 }
 

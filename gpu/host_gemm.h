@@ -34,23 +34,35 @@ static inline size_t panel_floats(int K, int N)
     return (size_t)(N + PANEL - 1) / PANEL * PANEL * (size_t)K;
 }
 
+/* K rows of `width` floats from strided.row apart, to panel rows; the rest is zero. */
+static void pack_rows(int K, int width, const float *from, size_t step, float *out)
+{
+    const loose_vec zero = {0};
+    for (int k = 0; k < K; k++, from += step, out += PANEL) {
+        loose_vec *to = (loose_vec *)out;
+        to[0] = width >= LANES ? *(const loose_vec *)from : zero;
+        to[1] = width == PANEL ? *(const loose_vec *)(from + LANES) : zero;
+        for (int i = width / LANES * LANES; i < width; i++) out[i] = from[i];
+    }
+}
+
+static void pack_columns(int K, int width, const float *from, size_t step, float *out)
+{
+    if (width < PANEL) memset(out, 0, (size_t)K * PANEL * sizeof *out);
+    for (int i = 0; i < width; i++, from += step)
+        for (int k = 0; k < K; k++) out[(size_t)k * PANEL + (size_t)i] = from[k];
+}
+
+/* One of b's strides is 1. */
 static struct panels pack(int K, int N, struct strided b, float *out)
 {
     struct panels p = {out, (size_t)K * PANEL};
-    for (int j = 0; j < N; j += PANEL) {
+    for (int j = 0; j < N; j += PANEL, out += p.stride) {
         int width = least(PANEL, N - j);
-        const float *from = b.at + (size_t)j * b.col;
-        if (width < PANEL) memset(out, 0, p.stride * sizeof *out);
-        if (b.col == 1 && width == PANEL)
-            for (int k = 0; k < K; k++)
-                memcpy(out + (size_t)k * PANEL, from + (size_t)k * b.row,
-                       PANEL * sizeof *out);
+        if (b.col == 1)
+            pack_rows(K, width, b.at + j, b.row, out);
         else
-            for (int k = 0; k < K; k++)
-                for (int i = 0; i < width; i++)
-                    out[(size_t)k * PANEL + (size_t)i] =
-                        from[(size_t)k * b.row + (size_t)i * b.col];
-        out += p.stride;
+            pack_columns(K, width, b.at + (size_t)j * b.col, b.col, out);
     }
     return p;
 }

@@ -21,12 +21,12 @@ static inline int32_t bits_of(float x)
     return bits;
 }
 
-/* e^x for x <= 0 (up to 88 in fact): 2^n e^r, n = round(x / ln 2), |r| <= ln 2 / 2, Taylor
- * to r^7 (rest 6e-9), so the error is that of rounding. Below -87 it is e^-87, 1.6e-38. */
+/* e^x for x <= 0 (up to 88 in fact): 2^n e^r, n = round(x / ln 2), |r| <= ln 2 / 2,
+ * Taylor to r^7 (rest 6e-9), so the error is that of rounding. 0 below -87, where e^x
+ * is 1.6e-38. */
 static inline float exp_f(float x)
 {
     const float magic = 12582912; /* 1.5 * 2^23: adding it rounds to an integer */
-    x = x < -87.0f ? -87.0f : x;
     float shifted = x * 1.44269504f + magic, n = shifted - magic;
     float r = x - n * 0.693145752f; /* ln 2 in two parts, the first 9 bits short */
     r = r - n * 1.42860677e-6f;
@@ -38,7 +38,77 @@ static inline float exp_f(float x)
     p = p * r + 0.5f;
     p = p * r + 1;
     p = p * r + 1;
-    return float_of(bits_of(p) + (int32_t)((uint32_t)bits_of(shifted) << 23));
+    uint32_t power = (uint32_t)bits_of(shifted) << 23;
+    float e = float_of((int32_t)((uint32_t)bits_of(p) + power));
+    return x < -87.0f ? 0.0f : e;
+}
+
+typedef int32_t lane_index __attribute__((vector_size(4 * LANES)));
+
+/* v with lane i taking lane i ^ w. */
+static inline __attribute__((always_inline)) vec lane_swap(vec v, int w)
+{
+    lane_index at;
+#pragma GCC unroll 16
+    for (int i = 0; i < LANES; i++) at[i] = i ^ w;
+    return __builtin_shuffle(v, at);
+}
+
+static inline __attribute__((always_inline)) float lane_sum(vec v)
+{
+#pragma GCC unroll 4
+    for (int w = LANES / 2; w; w /= 2) v += lane_swap(v, w);
+    return v[0];
+}
+
+static inline __attribute__((always_inline)) vec vec_max(vec u, vec v)
+{
+    lane_index above = u > v;
+    return (vec)((above & (lane_index)u) | (~above & (lane_index)v));
+}
+
+static inline __attribute__((always_inline)) float lane_max(vec v)
+{
+#pragma GCC unroll 4
+    for (int w = LANES / 2; w; w /= 2) v = vec_max(lane_swap(v, w), v);
+    return v[0];
+}
+
+/* Reductions over a row: two vectors of partial sums, a tree over lanes, then the rest.
+ */
+static inline float row_dot(int n, const float *x, const float *y)
+{
+    vec even = {0}, odd = {0};
+    int i = 0;
+    for (; i + 2 * LANES <= n; i += 2 * LANES) {
+        even += *(const loose_vec *)(x + i) * *(const loose_vec *)(y + i);
+        odd +=
+            *(const loose_vec *)(x + i + LANES) * *(const loose_vec *)(y + i + LANES);
+    }
+    if (i + LANES <= n) {
+        even += *(const loose_vec *)(x + i) * *(const loose_vec *)(y + i);
+        i += LANES;
+    }
+    float sum = lane_sum(even + odd);
+    for (; i < n; i++) sum += x[i] * y[i];
+    return sum;
+}
+
+static inline float row_sum(int n, const float *x)
+{
+    vec even = {0}, odd = {0};
+    int i = 0;
+    for (; i + 2 * LANES <= n; i += 2 * LANES) {
+        even += *(const loose_vec *)(x + i);
+        odd += *(const loose_vec *)(x + i + LANES);
+    }
+    if (i + LANES <= n) {
+        even += *(const loose_vec *)(x + i);
+        i += LANES;
+    }
+    float sum = lane_sum(even + odd);
+    for (; i < n; i++) sum += x[i];
+    return sum;
 }
 
 /* 1 / (1 + e^-x) without overflow for either sign. */
@@ -116,10 +186,7 @@ int HOST(rmsnorm)(int rows, int d, float eps, const float *x, const float *gain,
                   float *y, float *rstd)
 {
     for (int r = 0; r < rows; r++, x += d, y += d) {
-        float square = 0;
-#pragma omp simd reduction(+ : square)
-        for (int i = 0; i < d; i++) square += x[i] * x[i];
-        float factor = 1 / __builtin_sqrtf(square / (float)d + eps);
+        float factor = 1 / __builtin_sqrtf(row_dot(d, x, x) / (float)d + eps);
 #pragma omp simd
         for (int i = 0; i < d; i++) y[i] = x[i] * factor * gain[i];
         rstd[r] = factor;
@@ -212,22 +279,23 @@ int HOST(swiglu_back)(int rows, int f, const float *gate_up, const float *dh,
 static float row_max(int n, const float *x)
 {
     float max = x[0];
-#pragma omp simd reduction(max : max)
-    for (int i = 0; i < n; i++) max = x[i] > max ? x[i] : max;
+    int i = 0;
+    if (n >= LANES) {
+        vec v = *(const loose_vec *)x;
+        for (i = LANES; i + LANES <= n; i += LANES)
+            v = vec_max(*(const loose_vec *)(x + i), v);
+        max = lane_max(v);
+    }
+    for (; i < n; i++) max = x[i] > max ? x[i] : max;
     return max;
 }
 
 /* y = e^(x - shift); the sum of y is returned. y may be x. */
 static float row_exp(int n, const float *x, float shift, float *y)
 {
-    float sum = 0;
-#pragma omp simd reduction(+ : sum)
-    for (int i = 0; i < n; i++) {
-        float e = exp_f(x[i] - shift);
-        y[i] = e;
-        sum += e;
-    }
-    return sum;
+#pragma omp simd
+    for (int i = 0; i < n; i++) y[i] = exp_f(x[i] - shift);
+    return row_sum(n, y);
 }
 
 int HOST(xent)(int rows, int vocab, float *logits, const int32_t *targets, float scaled,
