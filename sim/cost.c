@@ -61,14 +61,15 @@ int pl_cost_new(int P, const pl_tick *forward, int n_forward, const pl_tick *bac
 
 int pl_cost_scale(struct pl_cost *cost, int64_t factor)
 {
-    static const char *const keys[] = {"cost.forward", "cost.backward", "cost.weight"};
-    pl_tick *const columns[] = {cost->forward, cost->backward, cost->weight};
+    static const char *const keys[] = {"cost.forward", "cost.backward", "cost.weight",
+                                       "link.time"};
+    pl_tick *const columns[] = {cost->forward, cost->backward, cost->weight, cost->link};
     if (factor < 1)
         return pl_fail(PL_ECONFIG, "cost factor is %lld, expected at least 1",
                        (long long)factor);
     for (int pass = 0; pass < 2; pass++) /* check all, then write */
-        for (int k = 0; k < 3; k++)
-            for (int s = 0; s < cost->P; s++) {
+        for (int k = 0; k < 4; k++)
+            for (int s = 0; s < cost->P - (k == 3); s++) {
                 pl_tick scaled;
                 if (__builtin_mul_overflow(columns[k][s], factor, &scaled))
                     return pl_fail(PL_ECONFIG,

@@ -19,7 +19,8 @@ struct pl_cost {
 int pl_cost_new(int P, const pl_tick *forward, int n_forward, const pl_tick *backward,
                 int n_backward, const pl_tick *weight, int n_weight, const pl_tick *update,
                 int n_update, const pl_tick *link, int n_link, struct pl_cost *out);
-/* All compute costs times factor (a microbatch that is factor times larger); checked. */
+/* A microbatch that is factor times larger: F, B, W and transfers (its bytes) times factor,
+ * the update stays. Errors: PL_ECONFIG on tick overflow; nothing is changed then. */
 int pl_cost_scale(struct pl_cost *cost, int64_t factor);
 void pl_cost_free(struct pl_cost *cost);
 

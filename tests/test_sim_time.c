@@ -178,7 +178,6 @@ START_TEST(random_costs_hold)
         struct pl_cost scaled = random_costs(P, seed, seed % 3 ? 50 : 3);
         ck_assert_int_eq(pl_cost_scale(&scaled, 7), PL_OK);
         for (int s = 0; s < P; s++) scaled.update[s] *= 7;
-        for (int s = 0; s < P - 1; s++) scaled.link[s] *= 7;
         struct pl_simulation big = simulate(type->name, P, m, 5, &scaled, barrier);
         for (int64_t i = 0; i < sim.timeline.n_ops; i++) {
             ck_assert_int_eq(big.timeline.start[i], 7 * sim.timeline.start[i]);
