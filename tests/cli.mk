@@ -1,8 +1,8 @@
 # tests of cli/, of the manual and of the source tree as a whole
-cli_tests = %D%/cli.sh %D%/layers.sh %D%/link.sh %D%/man.sh
+cli_tests = %D%/cli.sh %D%/layers.sh %D%/link.sh %D%/man.sh %D%/cli_run.sh
 TESTS += $(cli_tests)
 EXTRA_DIST += $(cli_tests) %D%/tap.sh %D%/run-golden.sh
-EXTRA_DIST += %D%/cli_run.sh
+
 check_PROGRAMS += tests/test_report
 TESTS += tests/test_report
 tests_test_report_SOURCES = tests/test_report.c cli/cmd.c cli/experiment.c cli/families.c \

@@ -54,7 +54,7 @@ $PIPELAG trace diff a.h5 c.h5 > /dev/null; ok $? "and equal rows"
 
 # An interrupted run says how to resume and leaves a readable trace.
 $PIPELAG run tiny.yaml --set train.updates=4000 -o d.h5 > /dev/null 2> d.err &
-pid=$!; sleep 2; kill -TERM $pid; wait $pid; status=$?
+pid=$!; until test -s d.h5.progress.jsonl; do sleep 0.1; done; kill -TERM $pid; wait $pid; status=$?
 test $status = 143; ok $? "terminated: exit 143 (was $status)"
 grep -q 'resume with: .*--resume' d.err; ok $? "says how to resume"
 $PIPELAG trace check d.h5 > /dev/null; ok $? "partial trace is valid"
