@@ -7,6 +7,12 @@ tests_test_trace_SOURCES = tests/test_trace.c tests/trace_sample.h
 tests_test_trace_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 tests_test_trace_LDADD = $(TRACES_TEST_LIBS)
 
+check_PROGRAMS += tests/test_trace_damage
+TESTS += tests/test_trace_damage
+tests_test_trace_damage_SOURCES = tests/test_trace_damage.c tests/trace_sample.h
+tests_test_trace_damage_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+tests_test_trace_damage_LDADD = $(TRACES_TEST_LIBS)
+
 check_PROGRAMS += tests/test_figure
 TESTS += tests/test_figure
 tests_test_figure_SOURCES = tests/test_figure.c tests/trace_sample.h

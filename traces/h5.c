@@ -324,22 +324,23 @@ static bool plausible(struct pl_h5 *h5, hssize_t n, size_t cell)
 
 /* Every chunk is there and went through every filter; otherwise HDF5 would read zeros,
  * or bytes without a checksum, from a damaged index. */
-static bool chunks_whole(hid_t set, hsize_t n)
+static bool chunks_whole(struct pl_h5 *h5, hid_t set, hsize_t n)
 {
     hid_t list = H5Dget_create_plist(set);
-    hsize_t chunk = 0;
-    bool whole = true;
-    if (list >= 0 && H5Pget_layout(list) == H5D_CHUNKED)
+    hsize_t chunk = 0, file = 0;
+    H5Fget_filesize(h5->file, &file);
+    bool whole = list >= 0;
+    if (whole && H5Pget_layout(list) == H5D_CHUNKED)
         whole = H5Pget_chunk(list, 1, &chunk) == 1 && chunk > 0;
     for (hsize_t at = 0; whole && chunk && at < n; at += chunk) {
         unsigned skipped = 0;
-        haddr_t address;
+        haddr_t address = 0;
         hsize_t bytes = 0;
         whole = H5Dget_chunk_info_by_coord(set, &at, &skipped, &address, &bytes) >= 0 &&
-                bytes > 0 && !skipped;
+                !skipped && bytes > 0 && bytes <= file && address <= file - bytes;
     }
     if (list >= 0) H5Pclose(list);
-    return list >= 0 && whole;
+    return whole;
 }
 
 static const char *get_column(struct pl_h5 *h5, hid_t set,
@@ -359,8 +360,8 @@ static const char *get_column(struct pl_h5 *h5, hid_t set,
         why = "not one-dimensional";
     } else if (!plausible(h5, count, size)) {
         why = "damaged: more rows than the file can hold";
-    } else if (!chunks_whole(set, (hsize_t)count)) {
-        why = "damaged: chunks are missing";
+    } else if (!chunks_whole(h5, set, (hsize_t)count)) {
+        why = "damaged: its index of chunks is wrong";
     } else {
         *n = count;
         *cell = size;
