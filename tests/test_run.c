@@ -243,14 +243,16 @@ START_TEST(divergence_is_a_result)
     struct pl_run_result r;
     if (_i == 0) toy_of(p)->nan_from = 10;
     if (_i == 1) spec.optim.lr = 1.5, spec.diverged_above = 1e4;
+    if (_i == 2) toy_of(p)->inf_from = 10;
     spec.eval_every = 5;
     must(pl_run(&spec, &r));
     ck_assert_int_eq(r.status, PL_RUN_DIVERGED);
     ck_assert_int_eq(r.n_rows, r.diverged_at);
-    if (_i == 0) ck_assert_int_eq(r.diverged_at, 10);
+    if (_i != 1) ck_assert_int_eq(r.diverged_at, 10);
     ck_assert_int_gt(r.diverged_at, 5);
     ck_assert_int_lt(r.diverged_at, 100);
-    for (int64_t n = 0; n < r.n_rows; n++) ck_assert(r.rows[n].loss < 1e5);
+    for (int64_t n = 0; n < r.n_rows; n++)
+        ck_assert(r.rows[n].loss < 1e5 && isfinite(r.rows[n].grad_norm));
     pl_run_free(&r);
     pl_versions_free(&v);
     toy_free(p);
@@ -326,7 +328,7 @@ int main(void)
     tcase_add_loop_test(t, reads_what_the_map_says, 0, 3);
     tcase_add_test(t, fused_equals_replayed);
     tcase_add_test(t, clip_scopes);
-    tcase_add_loop_test(t, divergence_is_a_result, 0, 2);
+    tcase_add_loop_test(t, divergence_is_a_result, 0, 3);
     tcase_add_loop_test(t, evaluations_and_times, 0, 2);
     tcase_add_loop_test(t, determinism_and_devices, 0, 3);
     suite_add_tcase(s, t);

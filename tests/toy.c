@@ -67,6 +67,7 @@ static int gradient(struct pl_problem *p, const struct pl_batch *batch,
     if (toy->delay_us) usleep((useconds_t)toy->delay_us);
     evaluate(p, batch, wf, scale, grads, loss);
     if (toy->nan_from >= 0 && k >= toy->nan_from) *loss = NAN;
+    if (toy->inf_from >= 0 && k >= toy->inf_from) grads[0][0] = INFINITY;
     return 0;
 }
 
@@ -99,8 +100,12 @@ struct pl_problem *toy_new(const struct pl_device *dev, int stages, int rows, in
 {
     struct pl_problem *p = PL_NEW(1, struct pl_problem);
     struct toy *toy = PL_NEW(1, struct toy);
-    *toy = (struct toy){
-        .h = h, .noise = noise, .q = q, .width = rows * cols, .nan_from = -1};
+    *toy = (struct toy){.h = h,
+                        .noise = noise,
+                        .q = q,
+                        .width = rows * cols,
+                        .nan_from = -1,
+                        .inf_from = -1};
     toy->last = PL_NEW(stages * rows * cols, float);
     *p = (struct pl_problem){.type = &toy_type,
                              .device = dev,

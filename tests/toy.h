@@ -17,6 +17,7 @@ struct toy {
     int *B;           /* [n_reads] */
     int delay_us;     /* sleep in every gradient */
     int64_t nan_from; /* gradient call from which the loss is NaN, -1: never */
+    int64_t inf_from; /* the same for an infinite gradient under a finite loss */
 };
 
 /* stages x (rows, cols) tensors; kind MATRIX or VECTOR. */

@@ -52,6 +52,10 @@ static int update(struct pl_run_state *run)
     }
     rc = pl_run_apply(run, n, &row);
     if (rc) return rc;
+    if (!isfinite(row.grad_norm) || !isfinite(row.update_norm)) {
+        end_diverged(run);
+        return 0;
+    }
     run->result.rows[run->result.n_rows++] = row;
     run->next = n + 1;
     if (spec->on_row) spec->on_row(spec->context, &row);
