@@ -43,21 +43,26 @@ static inline float exp_f(float x)
     return x < -87.0f ? 0.0f : e;
 }
 
-typedef int32_t lane_index __attribute__((vector_size(4 * LANES)));
+typedef int32_t lane_index __attribute__((vector_size(4 * LANES), may_alias));
 
-/* v with lane i taking lane i ^ w. */
-static inline __attribute__((always_inline)) vec lane_swap(vec v, int w)
+#define SWAPPED(w)                                                                    \
+    {                                                                                 \
+        0 ^ w, 1 ^ w, 2 ^ w, 3 ^ w, 4 ^ w, 5 ^ w, 6 ^ w, 7 ^ w, 8 ^ w, 9 ^ w, 10 ^ w, \
+            11 ^ w, 12 ^ w, 13 ^ w, 14 ^ w, 15 ^ w                                    \
+    }
+static const int32_t swapped[4][16]
+    __attribute__((aligned(64))) = {SWAPPED(1), SWAPPED(2), SWAPPED(4), SWAPPED(8)};
+
+/* v with lane i taking lane i ^ 2^level. */
+static inline __attribute__((always_inline)) vec lane_swap(vec v, int level)
 {
-    lane_index at;
-#pragma GCC unroll 16
-    for (int i = 0; i < LANES; i++) at[i] = i ^ w;
-    return __builtin_shuffle(v, at);
+    return __builtin_shuffle(v, *(const lane_index *)swapped[level]);
 }
 
 static inline __attribute__((always_inline)) float lane_sum(vec v)
 {
 #pragma GCC unroll 4
-    for (int w = LANES / 2; w; w /= 2) v += lane_swap(v, w);
+    for (int k = 0; 1 << k < LANES; k++) v += lane_swap(v, k);
     return v[0];
 }
 
@@ -70,7 +75,7 @@ static inline __attribute__((always_inline)) vec vec_max(vec u, vec v)
 static inline __attribute__((always_inline)) float lane_max(vec v)
 {
 #pragma GCC unroll 4
-    for (int w = LANES / 2; w; w /= 2) v = vec_max(lane_swap(v, w), v);
+    for (int k = 0; 1 << k < LANES; k++) v = vec_max(lane_swap(v, k), v);
     return v[0];
 }
 
