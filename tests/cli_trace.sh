@@ -93,6 +93,28 @@ else
 fi
 [ -z "$(find . -name '*.tmp*' -o -name '*.svg.*' -o -name '*.png.*')" ]
 ok $? 'no temporary stays'
+# what the simulator did is what the trace says: 2bw, P = 4, m = 4, delay 1
+run 0 "$PIPELAG" sim --schedule 2bw -P 4 -m 4 --updates 6 --no-gantt -o sim.h5 &&
+    run 0 "$PIPELAG" trace check sim.h5
+ok $? 'a simulation as a trace'
+arm=$("$PIPELAG" trace dump sim.h5 | sed -n 's|^\(/arms/.*\)/timeline$|\1|p')
+"$PIPELAG" trace dump sim.h5 "$arm/timeline" >timeline.csv &&
+    [ "$(grep -c '^F,' timeline.csv)" -eq 96 ] && [ "$(grep -c '^BW,' timeline.csv)" -eq 96 ] &&
+    [ "$(grep -c '^U,' timeline.csv)" -eq 24 ] &&
+    [ "$(awk -F, '$1 == "BW" { t += $6 - $5 } END { print t / 1e9 }' timeline.csv)" -eq 192 ]
+ok $? 'timeline: every op, 2 ms each backward'
+"$PIPELAG" trace dump sim.h5 "$arm/versions" >versions.csv &&
+    awk -F, 'NR > 1 && ($3 - $4 != ($3 > 0) || $4 != $5 || $3 != int($2 / 4)) { bad = 1 }
+        END { exit bad || NR != 97 }' versions.csv
+ok $? 'versions: delay 1 after the first update'
+"$PIPELAG" trace dump sim.h5 "$arm/messages" >messages.csv &&
+    [ "$(grep -c '^F,' messages.csv)" -eq 72 ] && [ "$(grep -c '^B,' messages.csv)" -eq 72 ] &&
+    awk -F, 'NR > 1 && ($3 - $2) ^ 2 != 1 { bad = 1 } END { exit bad }' messages.csv
+ok $? 'messages: between neighbours'
+run 0 "$PIPELAG" figure gantt sim.h5 --updates 2 -o sim.svg &&
+    grep -q '<title>F microbatch 5, update 1, tau 1</title>' sim.svg &&
+    [ "$(grep -c '<title>U update 1<' sim.svg)" -eq 4 ] && ! grep -q 'U update 2<' sim.svg
+ok $? 'figure gantt: delay as tooltip, first updates only'
 if [ -c /dev/full ]; then
     "$PIPELAG" trace dump a.h5 /arms/adamw+gpipe/timeline >/dev/full 2>err
     [ $? -eq 1 ] && [ "$(wc -l <err)" -eq 1 ]

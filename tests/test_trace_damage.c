@@ -75,7 +75,7 @@ static bool refused(const char *what, size_t where)
 /* A prime stride walks all kinds of structure; another start for each part. */
 START_TEST(flipped)
 {
-    static const char masks[] = {(char)0xff, 1, (char)0x80, 0x10};
+    static const char masks[] = {(char)0xff, 1, 2, 0x10};
     int n = 0, found = 0;
     for (size_t i = (size_t)_i; i < size; i += 41, n++) {
         bytes[i] = (char)(bytes[i] ^ masks[(size_t)n % 4]);

@@ -338,9 +338,11 @@ static bool chunks_whole(struct pl_h5 *h5, hid_t set, hsize_t n)
     for (hsize_t at = 0; whole && chunk && at < n; at += chunk) {
         unsigned skipped = 0;
         haddr_t address = 0;
-        hsize_t bytes = 0;
-        whole = H5Dget_chunk_info_by_coord(set, &at, &skipped, &address, &bytes) >= 0 &&
-                !skipped && bytes >= least && bytes <= file && address <= file - bytes;
+        hsize_t bytes = 0, found = 0; /* by walking the index; as a read finds it */
+        whole = H5Dget_chunk_storage_size(set, &at, &found) >= 0 &&
+                H5Dget_chunk_info_by_coord(set, &at, &skipped, &address, &bytes) >= 0 &&
+                !skipped && bytes == found && bytes >= least && bytes <= file &&
+                address <= file - bytes;
     }
     if (list >= 0) H5Pclose(list);
     return whole;
