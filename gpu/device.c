@@ -1,20 +1,26 @@
 /* The registry of devices. `cuda` is a shared object, found and opened by its loader.
  */
 #include "gpu/device.h"
+#include "gpu/cuda_load.h"
 #include "base/err.h"
 
 #include <string.h>
 
 static const struct pl_device *const devices[] = {&pl_device_ref, &pl_device_host};
-const char *const pl_device_names[] = {"ref", "host", NULL};
+const char *const pl_device_names[] = {"ref", "host", "cuda", NULL};
 
 int pl_device_get(const char *name, const struct pl_device **device)
 {
+    const struct pl_device *found = NULL;
     for (size_t i = 0; i < sizeof devices / sizeof *devices; i++)
-        if (!strcmp(devices[i]->name, name)) {
-            int status = devices[i]->open();
-            if (!status) *device = devices[i];
-            return status;
-        }
-    return pl_fail_unknown(PL_ENODEV, "device", "device", name, pl_device_names);
+        if (!strcmp(devices[i]->name, name)) found = devices[i];
+    if (!strcmp(name, "cuda")) {
+        int status = pl_cuda_load(&found);
+        if (status) return status;
+    }
+    if (!found)
+        return pl_fail_unknown(PL_ENODEV, "device", "device", name, pl_device_names);
+    int status = found->open();
+    if (!status) *device = found;
+    return status;
 }

@@ -8,3 +8,36 @@ noinst_LIBRARIES += %D%/libgpu.a
   %D%/host_gemm.h %D%/host_layers.h %D%/host_attention.h
 %C%_libgpu_a_CPPFLAGS = $(AM_CPPFLAGS) $(OPENBLAS_CFLAGS)
 %C%_libgpu_a_CFLAGS = $(AM_CFLAGS) -fopenmp-simd -fno-trapping-math -Wno-psabi
+
+# The device `cuda`: its loader is part of the program, the device itself a shared object
+# made by nvcc, put beside the program and installed where the loader looks last.
+%C%_libgpu_a_SOURCES += %D%/cuda_load.c %D%/cuda_load.h %D%/cuda_plugin.h
+%C%_libgpu_a_CPPFLAGS += -DPKGLIBDIR='"$(pkglibdir)"'
+EXTRA_DIST += %D%/cuda.cu %D%/cuda_vector.cu %D%/cuda_layers.cu %D%/cuda_attention.cu \
+  %D%/cuda_device.cuh
+cuda_objects = %D%/cuda.o %D%/cuda_vector.o %D%/cuda_layers.o %D%/cuda_attention.o
+
+AM_V_NVCC = $(am__v_NVCC_@AM_V@)
+am__v_NVCC_ = $(am__v_NVCC_@AM_DEFAULT_V@)
+am__v_NVCC_0 = @echo "  NVCC    " $@;
+am__v_NVCC_1 =
+# Without exceptions, RTTI and guarded statics, nothing of libstdc++ is called.
+CUDA_HOST_FLAGS = -fPIC,-fvisibility=hidden,-Wall,-fno-exceptions,-fno-rtti,-fno-threadsafe-statics
+SUFFIXES += .cu
+.cu.o:
+	$(AM_V_NVCC)$(MKDIR_P) $(@D) && $(NVCC) -std=c++17 -arch=$(CUDA_ARCH) $(AM_CPPFLAGS) \
+	  $(NVCCFLAGS) -Xcompiler $(CUDA_HOST_FLAGS) -MMD -MP -MF $(@:.o=.Pcu) -c -o $@ $<
+if HAVE_CUDA
+plugindir = $(pkglibdir)
+plugin_DATA = cli/pipelag-cuda.so
+cli/pipelag-cuda.so: $(cuda_objects)
+	$(AM_V_NVCC)$(MKDIR_P) $(@D) && $(NVCC) -arch=$(CUDA_ARCH) -shared -o $@ \
+	  $(cuda_objects) $(CUDA_LIBS)
+CLEANFILES += cli/pipelag-cuda.so
+endif
+-include %D%/cuda.Pcu
+-include %D%/cuda_vector.Pcu
+-include %D%/cuda_layers.Pcu
+-include %D%/cuda_attention.Pcu
+MOSTLYCLEANFILES += %D%/cuda.Pcu %D%/cuda_vector.Pcu %D%/cuda_layers.Pcu \
+  %D%/cuda_attention.Pcu

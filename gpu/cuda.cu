@@ -1,0 +1,181 @@
+/* The device `cuda`: one NVIDIA GPU, fp32, calls in the order of the default stream.
+ * This file: opening, memory, matrix products by cuBLAS, and the door of the shared
+ * object. */
+#include "gpu/cuda_device.cuh"
+
+#include <stdio.h>
+
+struct pl_cuda pl_cuda;
+
+int pl_cuda_check(cudaError_t status, const char *what)
+{
+    if (status == cudaSuccess) return 0;
+    cudaGetLastError(); /* forget it: the next call must not report it again */
+    return pl_cuda.host->fail(PL_EDEVICE, "device cuda: %s: %s (%s)", what,
+                              cudaGetErrorString(status), cudaGetErrorName(status));
+}
+
+int pl_cuda_launched(const char *what)
+{
+    return pl_cuda_check(cudaGetLastError(), what);
+}
+
+/* "no device" is the user's machine, not our failure: PL_ENODEV, and both versions. */
+static int no_device(const char *why)
+{
+    int driver = 0, runtime = 0;
+    cudaDriverGetVersion(&driver);
+    cudaRuntimeGetVersion(&runtime);
+    cudaGetLastError();
+    if (!driver)
+        return pl_cuda.host->fail(
+            PL_ENODEV, "device cuda: %s (no NVIDIA driver; built for CUDA %d.%d)", why,
+            runtime / 1000, runtime % 1000 / 10);
+    return pl_cuda.host->fail(
+        PL_ENODEV, "device cuda: %s (driver for CUDA %d.%d, built for CUDA %d.%d)", why,
+        driver / 1000, driver % 1000 / 10, runtime / 1000, runtime % 1000 / 10);
+}
+
+static void cuda_close(void)
+{
+    if (pl_cuda.blas) cublasDestroy(pl_cuda.blas);
+    cudaFree(pl_cuda.partial);
+    pl_cuda.blas = NULL;
+    pl_cuda.partial = NULL;
+}
+
+static int cuda_open(void)
+{
+    if (pl_cuda.blas) return 0;
+    int devices = 0;
+    cudaError_t status = cudaGetDeviceCount(&devices);
+    if (status != cudaSuccess) return no_device(cudaGetErrorString(status));
+    if (!devices) return no_device("no GPU");
+    status = cudaSetDevice(0);
+    if (status == cudaSuccess) status = cudaFree(NULL); /* makes the context */
+    if (status != cudaSuccess) return no_device(cudaGetErrorString(status));
+    cublasStatus_t blas = cublasCreate(&pl_cuda.blas);
+    if (blas != CUBLAS_STATUS_SUCCESS) {
+        pl_cuda.blas = NULL;
+        return no_device(cublasGetStatusString(blas));
+    }
+    int rc = pl_cuda_check(
+        cudaMalloc((void **)&pl_cuda.partial, (PL_PARTIALS + 1) * sizeof(double)),
+        "scratch of reductions");
+    if (rc) {
+        pl_cuda.partial = NULL;
+        cuda_close();
+    }
+    return rc;
+}
+
+static void cuda_describe(char *text, size_t n)
+{
+    struct cudaDeviceProp gpu;
+    int driver = 0, runtime = 0, blas = 0;
+    cudaDriverGetVersion(&driver);
+    cudaRuntimeGetVersion(&runtime);
+    cublasGetVersion(pl_cuda.blas, &blas);
+    if (cudaGetDeviceProperties(&gpu, 0) != cudaSuccess) {
+        cudaGetLastError();
+        snprintf(gpu.name, sizeof gpu.name, "unknown GPU");
+        gpu.totalGlobalMem = 0;
+        gpu.major = gpu.minor = gpu.multiProcessorCount = 0;
+    }
+    snprintf(text, n,
+             "cuda: %s (sm_%d%d, %d multiprocessors, %.0f GiB), driver for CUDA %d.%d, "
+             "runtime %d.%d, cuBLAS %d, fp32",
+             gpu.name, gpu.major, gpu.minor, gpu.multiProcessorCount,
+             (double)gpu.totalGlobalMem / (1 << 30), driver / 1000, driver % 1000 / 10,
+             runtime / 1000, runtime % 1000 / 10, blas);
+}
+
+static int cuda_alloc(size_t bytes, void **ptr)
+{
+    *ptr = NULL;
+    void *block = NULL;
+    cudaError_t status = cudaMalloc(&block, bytes ? bytes : 1);
+    if (status == cudaErrorMemoryAllocation) {
+        size_t spare = 0, total = 0;
+        cudaGetLastError();
+        cudaMemGetInfo(&spare, &total);
+        return pl_cuda.host->fail(
+            PL_EMEM,
+            "device cuda: %zu bytes asked, %zu of %zu free: lower "
+            "the microbatch, the sequence or the model",
+            bytes, spare, total);
+    }
+    int rc = pl_cuda_check(status, "allocation");
+    if (rc) return rc;
+    rc = pl_cuda_check(cudaMemset(block, 0, bytes ? bytes : 1), "clearing memory");
+    if (rc) {
+        cudaFree(block);
+        return rc;
+    }
+    *ptr = block;
+    return 0;
+}
+
+static void cuda_release(void *ptr)
+{
+    cudaFree(ptr);
+}
+
+static int cuda_upload(void *dst, const void *src, size_t bytes)
+{
+    return pl_cuda_check(cudaMemcpy(dst, src, bytes, cudaMemcpyHostToDevice), "upload");
+}
+
+static int cuda_download(void *dst, const void *src, size_t bytes)
+{
+    return pl_cuda_check(cudaMemcpy(dst, src, bytes, cudaMemcpyDeviceToHost),
+                         "download");
+}
+
+static int cuda_copy(void *dst, const void *src, size_t bytes)
+{
+    return pl_cuda_check(cudaMemcpy(dst, src, bytes, cudaMemcpyDeviceToDevice), "copy");
+}
+
+static int cuda_zero(void *dst, size_t bytes)
+{
+    return pl_cuda_check(cudaMemset(dst, 0, bytes), "clearing memory");
+}
+
+/* cuBLAS is column-major: a row-major C is its C^T = op(B)^T op(A)^T. */
+int pl_cuda_gemm(bool ta, bool tb, int M, int N, int K, float alpha, const float *A,
+                 int lda, const float *B, int ldb, float beta, float *C, int ldc)
+{
+    if (!M || !N) return 0;
+    cublasStatus_t status = cublasSgemm(pl_cuda.blas, tb ? CUBLAS_OP_T : CUBLAS_OP_N,
+                                        ta ? CUBLAS_OP_T : CUBLAS_OP_N, N, M, K, &alpha,
+                                        B, ldb, A, lda, &beta, C, ldc);
+    if (status == CUBLAS_STATUS_SUCCESS) return 0;
+    return pl_cuda.host->fail(PL_EDEVICE, "device cuda: gemm %d x %d x %d: %s", M, N, K,
+                              cublasGetStatusString(status));
+}
+
+static const struct pl_device device = {
+    .name = "cuda",
+    .summary = "one NVIDIA GPU, fp32: cuBLAS and own kernels",
+    .host_memory = false,
+    .open = cuda_open,
+    .close = cuda_close,
+    .describe = cuda_describe,
+    .alloc = cuda_alloc,
+    .release = cuda_release,
+    .upload = cuda_upload,
+    .download = cuda_download,
+    .copy = cuda_copy,
+    .zero = cuda_zero,
+    PL_DEVICE_OP_TABLE(pl_cuda_)};
+
+extern "C" __attribute__((visibility("default"))) unsigned
+pl_plugin(const struct pl_plugin_host *host, const struct pl_device **found)
+{
+    if (host->abi == PL_PLUGIN_ABI) {
+        pl_cuda.host = host;
+        *found = &device;
+    }
+    return PL_PLUGIN_ABI;
+}

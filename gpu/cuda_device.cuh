@@ -1,0 +1,108 @@
+/* What the files of the device `cuda` share: launching, error checks, reductions inside
+ * a warp or a block. The same sources are compiled by nvcc for the GPU and, for tests,
+ * by g++ with -DCUDA_SHIM -include tests/cuda_shim.h, where a block's threads are
+ * fibers; so launches and dynamic shared memory go through the two macros below. */
+#ifndef PL_GPU_CUDA_DEVICE_H
+#define PL_GPU_CUDA_DEVICE_H
+
+#include "base/err.h"
+#include "gpu/cuda_plugin.h"
+#include "gpu/ops.h"
+
+#include <math.h>
+
+#ifndef CUDA_SHIM
+#include <cublas_v2.h>
+#include <cuda_runtime.h>
+#define PL_LAUNCH(kernel, grid, block, shared_bytes, ...) \
+    kernel<<<grid, block, shared_bytes>>>(__VA_ARGS__)
+#define PL_SHARED(type, name) extern __shared__ type name[]
+#endif
+
+#pragma GCC visibility push(hidden)
+
+enum {
+    PL_WARP = 32,
+    PL_BLOCK = 256,     /* threads of every block */
+    PL_PARTIALS = 1024, /* most blocks of a reduction */
+    PL_BLOCKS_MAX = 8192
+};
+
+/* The one state of the device, owned by gpu/cuda.cu, valid between open and close. */
+struct pl_cuda {
+    const struct pl_plugin_host *host;
+    cublasHandle_t blas;
+    double *partial; /* device: PL_PARTIALS sums of blocks, then their sum */
+};
+extern struct pl_cuda pl_cuda;
+
+PL_DEVICE_OPS(pl_cuda_)
+
+/* 0, or PL_EDEVICE with what and CUDA's text. */
+int pl_cuda_check(cudaError_t status, const char *what);
+/* The same for the kernel just launched; errors while it runs come with a later call.
+ */
+int pl_cuda_launched(const char *what);
+/* *out = sum of partial[0..n), always in the same order; waits. */
+int pl_cuda_sum_partials(int n, double *out);
+
+/* Blocks for n threads, each of which strides over the whole range. */
+static inline int pl_cuda_blocks(size_t n, int most)
+{
+    size_t blocks = (n + PL_BLOCK - 1) / PL_BLOCK;
+    return blocks < (size_t)most ? (int)blocks : most;
+}
+
+static __device__ inline size_t pl_thread(void)
+{
+    return (size_t)blockIdx.x * blockDim.x + threadIdx.x;
+}
+
+static __device__ inline size_t pl_threads(void)
+{
+    return (size_t)gridDim.x * blockDim.x;
+}
+
+/* Butterflies: every lane gets the same sum, bit for bit. */
+template <class T> static __device__ inline T pl_warp_sum(T value)
+{
+    for (int offset = PL_WARP / 2; offset; offset /= 2)
+        value += __shfl_xor_sync(~0u, value, offset);
+    return value;
+}
+
+static __device__ inline float pl_warp_max(float value)
+{
+    for (int offset = PL_WARP / 2; offset; offset /= 2)
+        value = fmaxf(value, __shfl_xor_sync(~0u, value, offset));
+    return value;
+}
+
+/* Over a block of PL_BLOCK threads, all of which call it; every thread gets the result.
+ */
+static __device__ inline double pl_block_sum(double value)
+{
+    __shared__ double part[PL_BLOCK / PL_WARP];
+    value = pl_warp_sum(value);
+    if (threadIdx.x % PL_WARP == 0) part[threadIdx.x / PL_WARP] = value;
+    __syncthreads();
+    value = 0;
+    for (int i = 0; i < PL_BLOCK / PL_WARP; i++) value += part[i];
+    __syncthreads(); /* part may be written again */
+    return value;
+}
+
+static __device__ inline float pl_block_max(float value)
+{
+    __shared__ float part[PL_BLOCK / PL_WARP];
+    value = pl_warp_max(value);
+    if (threadIdx.x % PL_WARP == 0) part[threadIdx.x / PL_WARP] = value;
+    __syncthreads();
+    value = part[0];
+    for (int i = 1; i < PL_BLOCK / PL_WARP; i++) value = fmaxf(value, part[i]);
+    __syncthreads();
+    return value;
+}
+
+#pragma GCC visibility pop
+#endif

@@ -1,0 +1,151 @@
+/* cuda: operations on single elements, and sums over all of them. */
+#include "gpu/cuda_device.cuh"
+
+static __global__ void axpby_kernel(size_t n, float a, const float *x, float b,
+                                    float *y)
+{
+    for (size_t i = pl_thread(); i < n; i += pl_threads())
+        y[i] = b == 0 ? a * x[i] : a * x[i] + b * y[i];
+}
+
+int pl_cuda_axpby(size_t n, float a, const float *x, float b, float *y)
+{
+    if (!n) return 0;
+    int blocks = pl_cuda_blocks(n, PL_BLOCKS_MAX);
+    PL_LAUNCH(axpby_kernel, blocks, PL_BLOCK, 0, n, a, x, b, y);
+    return pl_cuda_launched("axpby");
+}
+
+static __global__ void sign_kernel(size_t n, const float *x, float *y)
+{
+    for (size_t i = pl_thread(); i < n; i += pl_threads())
+        y[i] = (float)((x[i] > 0) - (x[i] < 0));
+}
+
+int pl_cuda_sign(size_t n, const float *x, float *y)
+{
+    if (!n) return 0;
+    int blocks = pl_cuda_blocks(n, PL_BLOCKS_MAX);
+    PL_LAUNCH(sign_kernel, blocks, PL_BLOCK, 0, n, x, y);
+    return pl_cuda_launched("sign");
+}
+
+/* First stage: block k sums its elements. The number of blocks follows from n alone, so
+ * that the order of the additions does too. */
+static __global__ void dot_kernel(size_t n, const float *x, const float *y,
+                                  double *partial)
+{
+    double sum = 0;
+    for (size_t i = pl_thread(); i < n; i += pl_threads()) sum += (double)x[i] * y[i];
+    sum = pl_block_sum(sum);
+    if (threadIdx.x == 0) partial[blockIdx.x] = sum;
+}
+
+/* Second stage, one block: partial[PL_PARTIALS] = sum of the first n. */
+static __global__ void sum_kernel(int n, double *partial)
+{
+    double sum = 0;
+    for (int i = (int)threadIdx.x; i < n; i += PL_BLOCK) sum += partial[i];
+    sum = pl_block_sum(sum);
+    if (threadIdx.x == 0) partial[PL_PARTIALS] = sum;
+}
+
+int pl_cuda_sum_partials(int n, double *out)
+{
+    PL_LAUNCH(sum_kernel, 1, PL_BLOCK, 0, n, pl_cuda.partial);
+    int rc = pl_cuda_launched("sum");
+    if (rc) return rc;
+    return pl_cuda_check(cudaMemcpy(out, pl_cuda.partial + PL_PARTIALS, sizeof *out,
+                                    cudaMemcpyDeviceToHost),
+                         "sum");
+}
+
+int pl_cuda_dot(size_t n, const float *x, const float *y, double *out)
+{
+    *out = 0;
+    if (!n) return 0;
+    int blocks = pl_cuda_blocks(n, PL_PARTIALS);
+    PL_LAUNCH(dot_kernel, blocks, PL_BLOCK, 0, n, x, y, pl_cuda.partial);
+    int rc = pl_cuda_launched("dot");
+    return rc ? rc : pl_cuda_sum_partials(blocks, out);
+}
+
+struct adamw_floats {
+    float step, decay, beta1, rest1, beta2, rest2, root, eps;
+};
+
+static __global__ void adamw_kernel(size_t n, struct adamw_floats a, const float *g,
+                                    const float *w, float *m, float *v, float *u)
+{
+    for (size_t i = pl_thread(); i < n; i += pl_threads()) {
+        float gi = g[i];
+        float mi = a.beta1 * m[i] + a.rest1 * gi;
+        float vi = a.beta2 * v[i] + a.rest2 * gi * gi;
+        m[i] = mi;
+        v[i] = vi;
+        u[i] = a.step * mi / (sqrtf(vi) / a.root + a.eps) + a.decay * w[i];
+    }
+}
+
+int pl_cuda_adamw(size_t n, const struct pl_adamw_args *args, const float *g,
+                  const float *w, float *m, float *v, float *u)
+{
+    if (!n) return 0;
+    struct adamw_floats a = {(float)(args->eta / args->bc1),
+                             (float)(args->eta * args->decay),
+                             (float)args->beta1,
+                             (float)(1 - args->beta1),
+                             (float)args->beta2,
+                             (float)(1 - args->beta2),
+                             (float)sqrt(args->bc2),
+                             (float)args->eps};
+    int blocks = pl_cuda_blocks(n, PL_BLOCKS_MAX);
+    PL_LAUNCH(adamw_kernel, blocks, PL_BLOCK, 0, n, a, g, w, m, v, u);
+    return pl_cuda_launched("adamw");
+}
+
+static __device__ inline float sigmoid(float x)
+{
+    return 1 / (1 + expf(-x));
+}
+
+/* h = silu(gate) up, silu(g) = g sigmoid(g) (Shazeer 2020). */
+static __global__ void swiglu_kernel(size_t n, int f, const float *gate_up, float *h)
+{
+    for (size_t i = pl_thread(); i < n; i += pl_threads()) {
+        size_t at = i / (size_t)f * 2 * (size_t)f + i % (size_t)f;
+        float gate = gate_up[at];
+        h[i] = gate * sigmoid(gate) * gate_up[at + (size_t)f];
+    }
+}
+
+int pl_cuda_swiglu(int rows, int f, const float *gate_up, float *h)
+{
+    size_t n = (size_t)rows * (size_t)f;
+    if (!n) return 0;
+    int blocks = pl_cuda_blocks(n, PL_BLOCKS_MAX);
+    PL_LAUNCH(swiglu_kernel, blocks, PL_BLOCK, 0, n, f, gate_up, h);
+    return pl_cuda_launched("swiglu");
+}
+
+/* silu'(g) = s (1 + g (1 - s)), s = sigmoid(g). */
+static __global__ void swiglu_back_kernel(size_t n, int f, const float *gate_up,
+                                          const float *dh, float *dgate_up)
+{
+    for (size_t i = pl_thread(); i < n; i += pl_threads()) {
+        size_t at = i / (size_t)f * 2 * (size_t)f + i % (size_t)f;
+        float gate = gate_up[at], up = gate_up[at + (size_t)f], s = sigmoid(gate);
+        dgate_up[at] = dh[i] * up * s * (1 + gate * (1 - s));
+        dgate_up[at + (size_t)f] = dh[i] * gate * s;
+    }
+}
+
+int pl_cuda_swiglu_back(int rows, int f, const float *gate_up, const float *dh,
+                        float *dgate_up)
+{
+    size_t n = (size_t)rows * (size_t)f;
+    if (!n) return 0;
+    int blocks = pl_cuda_blocks(n, PL_BLOCKS_MAX);
+    PL_LAUNCH(swiglu_back_kernel, blocks, PL_BLOCK, 0, n, f, gate_up, dh, dgate_up);
+    return pl_cuda_launched("swiglu_back");
+}

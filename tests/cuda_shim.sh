@@ -1,0 +1,97 @@
+#!/bin/sh
+# The CUDA device without a GPU: the loader's complaints, then gpu/cuda*.cu compiled by g++
+# over tests/cuda_shim.h as a plugin that runs on the CPU, through the conformance suite in
+# several orders of the threads; a planted bug in a kernel must be found.
+. "$top_srcdir/tests/tap.sh"
+PIPELAG_PLUGIN_PATH=$work/plugin
+export PIPELAG_PLUGIN_PATH
+CXX=${CXX:-g++}
+plugin=$work/plugin/pipelag-cuda.so
+mkdir "$work/plugin"
+
+# refused TEXT: the plugin is not used, for this reason, in one line.
+refused() {
+    run 0 tests/test_cuda && [ "$(wc -l <"$work/out")" -eq 1 ] &&
+        grep -q "^1\.\.0 # SKIP device cuda: " "$work/out" && grep -qF -- "$1" "$work/out"
+}
+
+echo 'no shared object' >"$plugin"
+refused "$plugin"
+ok $? 'a file that is no shared object'
+if ! command -v "$CXX" >/dev/null; then
+    skip 'the kernels on the CPU' "no $CXX"
+    done_testing
+    exit
+fi
+rm "$plugin"
+
+flags="-std=c++17 -O1 -g -Wall -Wextra -Wno-unknown-pragmas -Werror -fPIC -fvisibility=hidden"
+ldd tests/test_cuda | grep -q libasan && flags="$flags -fsanitize=address,undefined"
+# unit OBJECT FLAGS... SOURCE: one file of the device over the shim.
+unit() {
+    object=$1
+    shift
+    # shellcheck disable=SC2086
+    "$CXX" $flags -DCUDA_SHIM -include "$top_srcdir/tests/cuda_shim.h" -x c++ \
+        -c -o "$object" "$@"
+}
+# shellcheck disable=SC2086
+link() { "$CXX" $flags -shared -Wl,-z,defs -o "$plugin" "$@" 2>"$work/err"; }
+
+# small CODE [LIBRARY]: a plugin that is not ours.
+small() {
+    echo "$1" >"$work/small.cc" && "$CXX" -shared -fPIC -o "$plugin" "$work/small.cc" $2
+}
+small 'int x;' && refused 'no symbol pl_plugin'
+ok $? 'a shared object that is no plugin'
+small 'extern "C" unsigned pl_plugin() { return 7 << 16 | 9; }' && refused 'ABI 7.9'
+ok $? 'a plugin of another ABI'
+echo 'extern "C" int f() { return 1; }' >"$work/f.cc"
+"$CXX" -shared -fPIC -o "$work/libabsent.so" "$work/f.cc" &&
+    small 'extern "C" int f(); int g() { return f(); }' "-L$work -Wl,--no-as-needed -labsent" &&
+    refused 'libabsent.so: cannot open shared object file'
+ok $? 'a library that the plugin needs is missing'
+
+status=0
+for name in cuda cuda_vector cuda_layers cuda_attention; do
+    unit "$work/$name.o" -I"$top_srcdir" "$top_srcdir/gpu/$name.cu" || status=1
+done
+[ $status -eq 0 ] && link "$work"/cuda*.o
+ok $? "gpu/cuda*.cu compile with $CXX"
+SHIM_DEVICES=0 refused 'no GPU (driver for CUDA 13.0, built for CUDA 13.0)'
+ok $? 'no GPU: one line with the versions'
+for order in forward reverse 1 2 3; do
+    SHIM_ORDER=$order tests/test_cuda >"$work/out" 2>"$work/err" &&
+        ! grep -q '^not ok' "$work/out" && [ "$(grep -c '^ok' "$work/out")" -ge 15 ]
+    ok $? "conformance, threads in order: $order"
+    grep '^not ok' "$work/out" | sed 's/^/# /'
+done
+
+# planted NAME FILE SED: with this change of gpu/FILE the suite must fail.
+mkdir -p "$work/wrong/gpu"
+planted() {
+    rm -f "$work"/wrong/gpu/*
+    sed "$3" "$top_srcdir/gpu/$2" >"$work/wrong/gpu/$2"
+    unit=$2
+    [ "$unit" = cuda_device.cuh ] && unit=cuda_layers.cu
+    [ -e "$work/wrong/gpu/$unit" ] || cp "$top_srcdir/gpu/$unit" "$work/wrong/gpu/$unit"
+    object=$work/${unit%.cu}.o
+    mv "$object" "$work/right.o"
+    ! cmp -s "$work/wrong/gpu/$2" "$top_srcdir/gpu/$2" &&
+        unit "$object" -I"$work/wrong" -I"$top_srcdir" "$work/wrong/gpu/$unit" &&
+        link "$work"/cuda*.o &&
+        ! tests/test_cuda >"$work/out" 2>/dev/null && grep -q '^not ok' "$work/out"
+    ok $? "found: $1"
+    mv "$work/right.o" "$object"
+}
+planted 'no barrier before the sums of the warps are read' cuda_device.cuh \
+    '/^static __device__ inline double pl_block_sum/,/^}/{/__syncthreads();$/d}'
+planted 'no barrier after tiles of keys and values are loaded' cuda_attention.cu \
+    '/attention_kernel(struct/,/^}/{/^        __syncthreads();$/d}'
+planted 'no barrier before the sums over rows are added' cuda_layers.cu \
+    '/rmsnorm_dgain_kernel(int/,/^}/{/__syncthreads();/d}'
+planted 'a row ends one element too early' cuda_layers.cu \
+    's/i = lane; i < d; i += PL_WARP) square/i = lane; i < d - 1; i += PL_WARP) square/'
+planted 'a query sees the next key' cuda_attention.cu \
+    's/j0 + lane_of() <= t/j0 + lane_of() <= t + 1/'
+done_testing

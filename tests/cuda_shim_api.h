@@ -1,0 +1,130 @@
+/* Of tests/cuda_shim.h, the host side: the calls of the CUDA runtime and of cuBLAS that
+ * gpu/cuda*.cu make. Included by it only. */
+#ifndef TESTS_CUDA_SHIM_API_H
+#define TESTS_CUDA_SHIM_API_H
+
+/* The CUDA runtime, as far as gpu/cuda*.cu call it: device memory is host memory. */
+enum cudaError_t { cudaSuccess, cudaErrorMemoryAllocation = 2 };
+enum cudaMemcpyKind {
+    cudaMemcpyHostToDevice = 1,
+    cudaMemcpyDeviceToHost,
+    cudaMemcpyDeviceToDevice
+};
+enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize };
+struct cudaDeviceProp {
+    char name[256];
+    size_t totalGlobalMem;
+    int major, minor, multiProcessorCount;
+};
+static inline cudaError_t cudaMalloc(void **p, size_t n)
+{
+    *p = n > PTRDIFF_MAX / 2 ? nullptr : malloc(n);
+    if (*p) memset(*p, shim::POISON, n); /* fresh memory is not zero on a GPU either */
+    return *p ? cudaSuccess : cudaErrorMemoryAllocation;
+}
+static inline cudaError_t cudaFree(void *p)
+{
+    free(p);
+    return cudaSuccess;
+}
+static inline cudaError_t cudaMemcpy(void *to, const void *from, size_t n,
+                                     cudaMemcpyKind)
+{
+    if (n) memcpy(to, from, n);
+    return cudaSuccess;
+}
+static inline cudaError_t cudaMemset(void *p, int value, size_t n)
+{
+    if (n) memset(p, value, n);
+    return cudaSuccess;
+}
+static inline cudaError_t cudaMemGetInfo(size_t *spare, size_t *total)
+{
+    *spare = *total = 0;
+    return cudaSuccess;
+}
+static inline cudaError_t cudaGetDeviceCount(int *n)
+{
+    const char *text = getenv("SHIM_DEVICES");
+    *n = text ? atoi(text) : 1;
+    return cudaSuccess;
+}
+static inline cudaError_t cudaSetDevice(int)
+{
+    return cudaSuccess;
+}
+static inline cudaError_t cudaDriverGetVersion(int *v)
+{
+    *v = 13000;
+    return cudaSuccess;
+}
+static inline cudaError_t cudaRuntimeGetVersion(int *v)
+{
+    return cudaDriverGetVersion(v);
+}
+static inline cudaError_t cudaGetDeviceProperties(cudaDeviceProp *p, int)
+{
+    *p = {"CPU fibers", 0, 0, 0, 1};
+    return cudaSuccess;
+}
+static inline cudaError_t cudaFuncSetAttribute(const void *, cudaFuncAttribute, int)
+{
+    return cudaSuccess;
+}
+static inline cudaError_t cudaGetLastError()
+{
+    return cudaSuccess;
+}
+static inline const char *cudaGetErrorString(cudaError_t e)
+{
+    return e == cudaSuccess ? "no error" : "out of memory";
+}
+static inline const char *cudaGetErrorName(cudaError_t e)
+{
+    return e == cudaSuccess ? "cudaSuccess" : "cudaErrorMemoryAllocation";
+}
+
+/* cuBLAS: column-major, in the plainest way. */
+typedef struct shim_blas *cublasHandle_t;
+enum cublasStatus_t { CUBLAS_STATUS_SUCCESS, CUBLAS_STATUS_INVALID_VALUE = 7 };
+enum cublasOperation_t { CUBLAS_OP_N, CUBLAS_OP_T };
+static inline cublasStatus_t cublasCreate(cublasHandle_t *handle)
+{
+    *handle = (cublasHandle_t)malloc(1);
+    return CUBLAS_STATUS_SUCCESS;
+}
+static inline cublasStatus_t cublasDestroy(cublasHandle_t handle)
+{
+    free(handle);
+    return CUBLAS_STATUS_SUCCESS;
+}
+static inline cublasStatus_t cublasGetVersion(cublasHandle_t, int *version)
+{
+    *version = 0;
+    return CUBLAS_STATUS_SUCCESS;
+}
+static inline const char *cublasGetStatusString(cublasStatus_t s)
+{
+    return s == CUBLAS_STATUS_SUCCESS ? "success" : "an invalid value";
+}
+static inline cublasStatus_t cublasSgemm(cublasHandle_t, cublasOperation_t ta,
+                                         cublasOperation_t tb, int m, int n, int k,
+                                         const float *alpha, const float *A, int lda,
+                                         const float *B, int ldb, const float *beta,
+                                         float *C, int ldc)
+{
+    if (lda < std::max(1, ta ? k : m) || ldb < std::max(1, tb ? n : k) || ldc < m)
+        return CUBLAS_STATUS_INVALID_VALUE;
+    for (int j = 0; j < n; j++)
+        for (int i = 0; i < m; i++) {
+            double sum = 0;
+            for (int l = 0; l < k; l++)
+                sum += (double)A[ta ? (size_t)i * lda + l : (size_t)l * lda + i] *
+                       B[tb ? (size_t)l * ldb + j : (size_t)j * ldb + l];
+            float *c = &C[(size_t)j * ldc + i];
+            *c = (float)(*alpha * sum + (*beta == 0 ? 0 : (double)*beta * *c));
+        }
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+#endif
