@@ -2,8 +2,8 @@
  * a warp or a block. The same sources are compiled by nvcc for the GPU and, for tests,
  * by g++ with -DCUDA_SHIM -include tests/cuda_shim.h, where a block's threads are
  * fibers; so launches and dynamic shared memory go through the two macros below. */
-#ifndef PL_GPU_CUDA_DEVICE_H
-#define PL_GPU_CUDA_DEVICE_H
+#ifndef PL_GPU_CUDA_DEVICE_CUH
+#define PL_GPU_CUDA_DEVICE_CUH
 
 #include "base/err.h"
 #include "gpu/cuda_plugin.h"
