@@ -5,6 +5,7 @@
 
 #include "base/mem.h"
 #include "cli/cmd.h"
+#include "cli/experiment.h"
 
 enum { SHOW_CONFIG, SHOW_KEYS = 'k', SHOW_ARMS = 'a', SHOW_GIVEN = 'g' };
 
@@ -17,7 +18,7 @@ struct arguments {
 static const struct argp_option options[] = {
     {"keys", SHOW_KEYS, NULL, 0, "list all keys: type, unit, default, range, meaning",
      0},
-    {"arms", SHOW_ARMS, NULL, 0, "list the arms of the experiment FILE", 0},
+    {"arms", SHOW_ARMS, NULL, 0, "list the arms of FILE that run would train", 0},
     {"given", SHOW_GIVEN, NULL, 0, "print only what differs from the defaults", 0},
     {0},
 };
@@ -74,20 +75,14 @@ static void print_key(const struct pl_key *key)
     putchar('\n');
 }
 
-/* The name of an arm is its labels, joined by '+'; its configuration must be valid. */
+/* The arms that `run` would train; each must be valid. */
 static int print_arms(const struct pl_config *config)
 {
-    for (int arm = 0; arm < pl_config_n_arms(config); arm++) {
-        struct pl_config *own = NULL;
-        int code = pl_config_arm(config, arm, &own);
-        if (code < 0) return code;
-        pl_config_free(own);
-        for (int axis = 0; axis < pl_config_n_axes(config); axis++)
-            printf(
-                "%s%s", axis ? "+" : "",
-                pl_config_label(config, axis, pl_config_arm_label(config, arm, axis)));
-        puts(pl_config_n_axes(config) ? "" : "(one arm)");
-    }
+    struct pl_experiment experiment;
+    int code = pl_experiment_new(config, &experiment);
+    if (code < 0) return code;
+    for (int i = 0; i < experiment.n_arms; i++) puts(experiment.arms[i].name);
+    pl_experiment_free(&experiment);
     return 0;
 }
 

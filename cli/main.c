@@ -16,12 +16,12 @@ const struct pl_command pl_commands[] = {
     {"sim", "simulate a schedule: Gantt, bubbles, delay and versions per stage",
      pl_cmd_sim},
     {"run", "simulate, train under the delay, judge the claims", pl_cmd_run},
-    {"config", "print the configuration, its keys or the arms of an experiment",
-     pl_cmd_config},
     {"theory", "stability limits under delay, a-priori bound on the gradient",
      pl_cmd_theory},
     {"trace", "validate, look into, export and compare traces", pl_cmd_trace},
     {"figure", "draw figures out of a trace", pl_cmd_figure},
+    {"config", "print the configuration, its keys or the arms of an experiment",
+     pl_cmd_config},
     {NULL, NULL, NULL},
 };
 

@@ -74,6 +74,21 @@ ok $? 'config --given'
 run 0 "$PIPELAG" config --keys && grep -q '^train.seq: integer 1..1048576, default 128$' "$work/out"
 ok $? 'config --keys'
 
+cat >"$work/arms.yaml" <<'E'
+axes:
+  optimizer: {adamw: {}, muon: {optimizer: {name: muon}}}
+  pipeline: {sync: {}, 2bw: {schedule: {name: 2bw, microbatches: 8}}}
+arms: {skip: muon+2*}
+E
+run 0 "$PIPELAG" config "$work/arms.yaml" --arms &&
+    [ "$(tr '\n' ' ' <"$work/out")" = 'adamw+sync adamw+2bw muon+sync ' ]
+ok $? 'config --arms: the product of the axes, less what is skipped'
+run 2 "$PIPELAG" config "$work/arms.yaml" --arms --set 'arms.only=x*' && one_line 'no arm'
+ok $? 'config --arms: none left'
+sed 's/microbatches: 8/microbatches: 3/' "$work/arms.yaml" >"$work/bad.yaml"
+run 2 "$PIPELAG" config "$work/bad.yaml" --arms && one_line '2bw'
+ok $? 'config --arms: an arm that cannot be'
+
 if [ -c /dev/full ]; then
     "$PIPELAG" config >/dev/full 2>"$work/err"
     [ $? -eq 1 ] && grep -qx 'pipelag: cannot write standard output: No space left on device' "$work/err"
