@@ -43,6 +43,8 @@ static inline float exp_f(float x)
     return x < -87.0f ? 0.0f : e;
 }
 
+enum { LANE_BITS = LANES == 16 ? 4 : LANES == 8 ? 3 : 2 };
+
 typedef int32_t lane_index __attribute__((vector_size(4 * LANES), may_alias));
 
 #define SWAPPED(w)                                                                    \
@@ -62,7 +64,7 @@ static inline __attribute__((always_inline)) vec lane_swap(vec v, int level)
 static inline __attribute__((always_inline)) float lane_sum(vec v)
 {
 #pragma GCC unroll 4
-    for (int k = 0; 1 << k < LANES; k++) v += lane_swap(v, k);
+    for (int k = 0; k < LANE_BITS; k++) v += lane_swap(v, k);
     return v[0];
 }
 
@@ -75,7 +77,7 @@ static inline __attribute__((always_inline)) vec vec_max(vec u, vec v)
 static inline __attribute__((always_inline)) float lane_max(vec v)
 {
 #pragma GCC unroll 4
-    for (int k = 0; 1 << k < LANES; k++) v = vec_max(lane_swap(v, k), v);
+    for (int k = 0; k < LANE_BITS; k++) v = vec_max(lane_swap(v, k), v);
     return v[0];
 }
 
