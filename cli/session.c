@@ -1,5 +1,6 @@
 #include "cli/session.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -143,9 +144,17 @@ int pl_session_open(struct pl_session *s)
     return rc;
 }
 
+/* Also temporaries that a killed process left: ".NAME.ckpt.tmp-PID". */
 void pl_session_clean(const struct pl_session *s)
 {
-    for (int j = 0; j < pl_session_jobs(s); j++) unlink(s->checkpoints[j]);
+    DIR *folder = opendir(s->folder);
+    for (struct dirent *entry; folder && (entry = readdir(folder));) {
+        if (!strstr(entry->d_name, ".ckpt")) continue;
+        char *path = pl_printf("%s/%s", s->folder, entry->d_name);
+        unlink(path);
+        free(path);
+    }
+    if (folder) closedir(folder);
     rmdir(s->folder);
 }
 

@@ -49,6 +49,7 @@ while ! test -e c.done && [ $tries -lt 40 ]; do
   wait $pid 2> /dev/null
 done
 test -e c.done; ok $? "resumes after kill -9"
+test ! -e c.h5.ckpt; ok $? "and leaves no checkpoints or temporaries"
 cmp -s a.txt c.txt; ok $? "with the same table"
 $PIPELAG trace diff a.h5 c.h5 > /dev/null; ok $? "and equal rows"
 
