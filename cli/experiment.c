@@ -196,6 +196,8 @@ static int simulate_stretch(struct pl_arm *arm, const struct stretch *s, int P, 
     if (longest) {
         pl_simulation_free(&arm->sim);
         arm->sim = sim;
+        arm->window = (3 * P + m - 1) / m > 3 ? (3 * P + m - 1) / m : 3;
+        pl_simulation_trim(&arm->sim, arm->window);
         arm->global_clip = clip_is_global(arm->config, s->type);
     } else {
         pl_simulation_free(&sim);

@@ -17,7 +17,8 @@ struct pl_arm {
     struct pl_model model;
     struct pl_cost cost;      /* per microbatch of this arm */
     int64_t cost_factor;      /* this arm's microbatch over the one the costs are for */
-    struct pl_simulation sim; /* of its longest segment */
+    struct pl_simulation sim; /* of its longest segment; ops of the first updates only */
+    int64_t window;           /* those updates: what a Gantt shows */
     struct pl_versions versions; /* of the whole run */
     struct pl_segment segments[PL_MAX_SEGMENTS];
     int n_segments;

@@ -36,11 +36,7 @@ struct pl_trace *pl_session_trace(const struct pl_session *s, const char *status
     free(all);
     for (int i = 0; i < s->experiment.n_arms; i++) {
         const struct pl_arm *arm = &s->experiment.arms[i];
-        int P = arm->sim.schedule.shape.P, m = arm->sim.schedule.shape.m;
-        int64_t window =
-            (3 * P + m - 1) / m; /* fill, steady state: what a Gantt shows */
-        pl_record_simulation(t, arm->name, &arm->sim, &arm->cost,
-                             window > 3 ? window : 3);
+        pl_record_simulation(t, arm->name, &arm->sim, &arm->cost, arm->window);
     }
     for (int j = 0; j < pl_session_jobs(s); j++)
         if (s->results[j].n_rows || s->results[j].n_evals)

@@ -1,5 +1,9 @@
 #include "sim/simulate.h"
 
+#include <stdlib.h>
+
+#include "base/mem.h"
+
 int pl_simulate(const struct pl_schedule_type *type, const struct pl_shape *shape,
                 const struct pl_cost *cost, bool barrier, struct pl_simulation *out)
 {
@@ -17,6 +21,60 @@ int pl_simulate(const struct pl_schedule_type *type, const struct pl_shape *shap
     pl_metrics_compute(&made.timeline, &made.schedule, &made.versions, &made.metrics);
     *out = made;
     return rc;
+}
+
+static pl_tick end_of_update(const struct pl_timeline *t, int64_t n)
+{
+    pl_tick end = 0;
+    for (int64_t i = 0; i < t->n_ops; i++)
+        if (t->kind[i] == PL_OP_U && t->micro[i] == n && t->end[i] > end)
+            end = t->end[i];
+    return end;
+}
+
+static void keep_ops(struct pl_timeline *t, pl_tick until)
+{
+    int64_t n = 0; /* rows are in order of their start */
+    while (n < t->n_ops && t->start[n] <= until) n++;
+    t->n_ops = n;
+    t->kind = pl_grow(t->kind, (size_t)n, sizeof *t->kind);
+    t->device = pl_grow(t->device, (size_t)n, sizeof *t->device);
+    t->chunk = pl_grow(t->chunk, (size_t)n, sizeof *t->chunk);
+    t->micro = pl_grow(t->micro, (size_t)n, sizeof *t->micro);
+    t->start = pl_grow(t->start, (size_t)n, sizeof *t->start);
+    t->end = pl_grow(t->end, (size_t)n, sizeof *t->end);
+}
+
+static void keep_messages(struct pl_timeline *t, pl_tick until)
+{
+    int64_t n = 0;
+    for (int64_t i = 0; i < t->n_messages; i++) {
+        if (t->sent[i] > until) continue;
+        t->src[n] = t->src[i];
+        t->dst[n] = t->dst[i];
+        t->msg_micro[n] = t->msg_micro[i];
+        t->msg_kind[n] = t->msg_kind[i];
+        t->sent[n] = t->sent[i];
+        t->arrived[n++] = t->arrived[i];
+    }
+    t->n_messages = n;
+    t->src = pl_grow(t->src, (size_t)n, sizeof *t->src);
+    t->dst = pl_grow(t->dst, (size_t)n, sizeof *t->dst);
+    t->msg_micro = pl_grow(t->msg_micro, (size_t)n, sizeof *t->msg_micro);
+    t->msg_kind = pl_grow(t->msg_kind, (size_t)n, sizeof *t->msg_kind);
+    t->sent = pl_grow(t->sent, (size_t)n, sizeof *t->sent);
+    t->arrived = pl_grow(t->arrived, (size_t)n, sizeof *t->arrived);
+}
+
+void pl_simulation_trim(struct pl_simulation *simulation, int64_t updates)
+{
+    if (updates >= simulation->schedule.shape.updates) return;
+    pl_tick until = end_of_update(&simulation->timeline, updates - 1);
+    keep_ops(&simulation->timeline, until);
+    keep_messages(&simulation->timeline, until);
+    free(simulation->schedule.ops);
+    simulation->schedule.ops = NULL;
+    simulation->schedule.n_ops = 0;
 }
 
 void pl_simulation_free(struct pl_simulation *simulation)

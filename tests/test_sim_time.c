@@ -282,6 +282,34 @@ END_TEST
 
 /* Bubbles by hand: P = 2, m = 2, F = BW = 1: T = 6, work 4, each stage spans 6 and 4.
  */
+/* A trimmed run is the full run up to the end of the window's last update. */
+START_TEST(trimmed)
+{
+    const struct pl_schedule_type *type = pl_schedule_types[_i];
+    struct pl_cost cost = random_costs(4, 7, 900);
+    struct pl_simulation full = simulate(type->name, 4, 5, 9, &cost, type->global_clip);
+    struct pl_simulation cut = simulate(type->name, 4, 5, 9, &cost, type->global_clip);
+    pl_simulation_trim(&cut, 3);
+    ck_assert(cut.timeline.n_ops < full.timeline.n_ops);
+    ck_assert(cut.timeline.n_messages < full.timeline.n_messages);
+    int seen = 0;
+    pl_tick until = 0;
+    for (int64_t i = 0; i < cut.timeline.n_ops; i++) {
+        ck_assert_int_eq(cut.timeline.start[i], full.timeline.start[i]);
+        ck_assert_int_eq(cut.timeline.micro[i], full.timeline.micro[i]);
+        if (cut.timeline.kind[i] != PL_OP_U || cut.timeline.micro[i] != 2) continue;
+        seen++;
+        if (cut.timeline.end[i] > until) until = cut.timeline.end[i];
+    }
+    ck_assert_int_eq(seen, 4);
+    ck_assert(full.timeline.start[cut.timeline.n_ops] > until);
+    ck_assert_int_eq(cut.versions.n_micro, full.versions.n_micro);
+    pl_simulation_free(&full);
+    pl_simulation_free(&cut);
+    pl_cost_free(&cost);
+}
+END_TEST
+
 START_TEST(bubbles)
 {
     struct pl_cost cost = uniform(2, ms(1), ms(1), 0, 0);
@@ -323,6 +351,7 @@ static void fill(TCase *t)
     tcase_add_loop_test(t, random_costs_hold, 0, types);
     tcase_add_loop_test(t, nobody_waits_in_vain, 0, types);
     tcase_add_test(t, barrier);
+    tcase_add_loop_test(t, trimmed, 0, types);
     tcase_add_test(t, bubbles);
 }
 
