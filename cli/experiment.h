@@ -59,7 +59,8 @@ int pl_job_run(const struct pl_experiment *e, int job, const char *checkpoint,
                void (*on_eval)(void *, const struct pl_eval *), void *context,
                struct pl_run_result *out);
 
-/* Check data and device, and predict the bytes one job of the arm will hold. */
-int pl_arm_probe(const struct pl_arm *arm, size_t *bytes);
+/* Check data and device; predict the bytes one job of the arm will hold, and describe the
+ * device (name, kernels, libraries) in at most n characters. */
+int pl_arm_probe(const struct pl_arm *arm, size_t *bytes, char *device, size_t n);
 
 #endif

@@ -127,7 +127,7 @@ static void fill_spec(const struct pl_arm *arm, const struct parts *p,
     };
 }
 
-int pl_arm_probe(const struct pl_arm *arm, size_t *bytes)
+int pl_arm_probe(const struct pl_arm *arm, size_t *bytes, char *device, size_t n)
 {
     struct parts p = {0};
     struct pl_run_spec spec;
@@ -135,6 +135,7 @@ int pl_arm_probe(const struct pl_arm *arm, size_t *bytes)
     if (!rc) {
         fill_spec(arm, &p, &spec);
         *bytes = pl_run_bytes(&spec);
+        p.device->describe(device, n);
     }
     close_parts(&p);
     return rc ? pl_fail(rc, "%s", pl_error_text()) : 0;

@@ -29,8 +29,7 @@ struct pl_trace *pl_session_trace(const struct pl_session *s, const char *status
     struct pl_trace *t = pl_trace_new();
     char *given = pl_config_dump(s->config, true),
          *all = pl_config_dump(s->config, false);
-    pl_record_provenance(t, s->command, given, all,
-                         pl_config_text(s->config, "train.device"));
+    pl_record_provenance(t, s->command, given, all, s->device);
     pl_trace_attr_text(t, "/", "status", status);
     free(given);
     free(all);
@@ -61,7 +60,8 @@ static int probe(struct pl_session *s)
 {
     for (int i = 0; i < s->experiment.n_arms; i++) {
         size_t bytes;
-        int rc = pl_arm_probe(&s->experiment.arms[i], &bytes);
+        int rc =
+            pl_arm_probe(&s->experiment.arms[i], &bytes, s->device, sizeof s->device);
         if (rc) return rc;
         if (bytes > s->bytes) s->bytes = bytes;
     }

@@ -18,6 +18,7 @@ struct pl_session {
     bool *finished;                /* [jobs] */
     FILE *progress;                /* JSON lines for onlookers: OUTPUT.progress.jsonl */
     double snapshot;               /* clock of the last partial trace */
+    char device[256];          /* what computes, in words */
     size_t bytes;                  /* most that one job will hold */
 };
 
