@@ -1,10 +1,10 @@
 /* pipelag sim: one schedule under given costs: who waits, how long, how stale. */
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "cli/cmd.h"
 #include "cli/print_sim.h"
+#include "cli/setup.h"
 #include "traces/record.h"
 
 enum { OPT_WIDTH = 256, OPT_NO_GANTT, OPT_JSON, DEFAULT_WIDTH = 88 };
@@ -54,44 +54,15 @@ static error_t parse(int option, char *arg, struct argp_state *state)
     }
 }
 
-/* Does every U wait for all stages? */
-static int barrier_of(const struct pl_config *config,
-                      const struct pl_schedule_type *type, bool *barrier)
-{
-    const char *scope = pl_config_text(config, "clip.scope");
-    bool global = !strcmp(scope, "global");
-    if (global && !type->global_version)
-        return pl_fail(
-            PL_EUNSUP,
-            "%s: clip.scope global needs the same delay on all stages, which "
-            "%s does not have; use stage",
-            pl_config_where(config, "clip.scope"), type->name);
-    *barrier = global || (!strcmp(scope, "auto") && type->global_clip);
-    return 0;
-}
-
 static struct pl_shape shape_of(const struct pl_config *config,
                                 const struct pl_schedule_type *type)
 {
-    struct pl_shape shape = {(int)pl_config_int(config, "schedule.stages"),
-                             (int)pl_config_int(config, "schedule.microbatches"),
+    int P = (int)pl_config_int(config, "schedule.stages");
+    struct pl_shape shape = {P, pl_setup_microbatches(config, type, P),
                              pl_config_int(config, "schedule.updates")};
-    if (shape.m == 0) shape.m = type->default_m;
-    if (shape.m == 0) shape.m = type->async ? shape.P : 2 * shape.P;
     if (shape.updates == 0)
         shape.updates = pl_schedule_default_updates(type, shape.P, shape.m);
     return shape;
-}
-
-static int cost_of(const struct pl_config *config, int P, struct pl_cost *cost)
-{
-    static const char *const keys[] = {"cost.forward", "cost.backward", "cost.weight",
-                                       "cost.update", "link.time"};
-    const pl_tick *t[5];
-    int n[5];
-    for (int i = 0; i < 5; i++) t[i] = pl_config_times(config, keys[i], &n[i]);
-    return pl_cost_new(P, t[0], n[0], t[1], n[1], t[2], n[2], t[3], n[3], t[4], n[4],
-                       cost);
 }
 
 static int write_trace(const struct pl_sim_view *view, const struct pl_config *config,
@@ -118,8 +89,8 @@ static int simulate(const struct arguments *args, const struct pl_config *config
     struct pl_cost cost = {0};
     struct pl_sim_view view = {&sim, &cost, false, (int)args->width};
     struct pl_shape shape = shape_of(config, type);
-    int code = barrier_of(config, type, &view.barrier);
-    if (!code) code = cost_of(config, shape.P, &cost);
+    int code = pl_setup_barrier(config, type, &view.barrier);
+    if (!code) code = pl_setup_cost(config, shape.P, &cost);
     if (!code) code = pl_simulate(type, &shape, &cost, view.barrier, &sim);
     if (!code && args->output) code = write_trace(&view, config, args->output);
     if (!code) (args->json ? pl_print_sim_json : pl_print_sim_text)(&view, stdout);

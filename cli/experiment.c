@@ -7,6 +7,7 @@
 #include "base/err.h"
 #include "base/file.h"
 #include "base/mem.h"
+#include "cli/setup.h"
 
 static struct pl_model model_of(const struct pl_config *c)
 {
@@ -77,14 +78,6 @@ struct pl_rate pl_arm_rate(const struct pl_arm *arm)
     return r;
 }
 
-static int microbatches(const struct pl_config *c, const struct pl_schedule_type *type,
-                        int P)
-{
-    int m = (int)pl_config_int(c, "schedule.microbatches");
-    if (m) return m;
-    return type->default_m ? type->default_m : type->async ? P : 2 * P;
-}
-
 /* Costs of this arm's microbatch: those of the file times how much larger it is. */
 static int arm_cost(struct pl_arm *arm, int P, int m)
 {
@@ -103,15 +96,8 @@ static int arm_cost(struct pl_arm *arm, int P, int m)
                        "cost.sequences = %lld",
                        arm->name, (long long)(batch / m), (long long)unit);
     arm->cost_factor = batch / m / unit;
-    static const char *const keys[] = {"cost.forward", "cost.backward", "cost.weight",
-                                       "cost.update", "link.time"};
-    const pl_tick *t[5];
-    int n[5];
-    for (int i = 0; i < 5; i++) t[i] = pl_config_times(c, keys[i], &n[i]);
-    int rc = pl_cost_new(P, t[0], n[0], t[1], n[1], t[2], n[2], t[3], n[3], t[4], n[4],
-                         &arm->cost);
-    if (rc) return rc;
-    return pl_cost_scale(&arm->cost, arm->cost_factor);
+    int rc = pl_setup_cost(c, P, &arm->cost);
+    return rc ? rc : pl_cost_scale(&arm->cost, arm->cost_factor);
 }
 
 struct stretch {
@@ -152,89 +138,71 @@ static int parse_segments(const struct pl_arm *arm, char *text, struct stretch *
     return 0;
 }
 
-static bool clip_is_global(const struct pl_config *c,
-                           const struct pl_schedule_type *type)
-{
-    const char *scope = pl_config_text(c, "clip.scope");
-    return !strcmp(scope, "auto") ? type->global_clip : !strcmp(scope, "global");
-}
-
-static int check_uniform(const struct pl_arm *arm, const struct pl_schedule_type *type)
-{
-    const char *scope = pl_config_text(arm->config, "clip.scope");
-    if (strcmp(scope, "global") || type->global_clip) return 0;
-    return pl_fail(
-        PL_EUNSUP,
-        "%s: clip.scope: global needs one delay on all stages, which %s does "
-        "not have; use stage",
-        pl_config_where(arm->config, "clip.scope"), type->name);
-}
-
+/* Append the stretch to the arm's version map; the longest one is kept for the trace.
+ */
 static int simulate_stretch(struct pl_arm *arm, const struct stretch *s, int P, int m,
-                            bool first, bool longest)
+                            bool longest)
 {
     struct pl_shape shape = {P, m, s->updates};
     struct pl_simulation sim;
-    int rc = check_uniform(arm, s->type);
-    if (!rc)
-        rc = pl_simulate(s->type, &shape, &arm->cost,
-                         clip_is_global(arm->config, s->type), &sim);
+    int rc = pl_simulate(s->type, &shape, &arm->cost, arm->global_clip, &sim);
     if (rc) return pl_fail(rc, "%s: %s", arm->name, pl_error_text());
-    struct pl_versions v = sim.versions;
-    if (!first) {
-        rc = pl_versions_append(&arm->versions, &v);
-    } else {
-        arm->versions = v;
-        int64_t n = v.stages * v.n_micro;
-        arm->versions.forward = PL_NEW(n, int64_t);
-        arm->versions.backward = PL_NEW(n, int64_t);
-        arm->versions.done_s = PL_NEW(v.updates, double);
-        memcpy(arm->versions.forward, v.forward, (size_t)n * sizeof *v.forward);
-        memcpy(arm->versions.backward, v.backward, (size_t)n * sizeof *v.backward);
-        memcpy(arm->versions.done_s, v.done_s, (size_t)v.updates * sizeof *v.done_s);
-    }
+    rc = pl_versions_append(&arm->versions, &sim.versions);
     if (longest) {
-        pl_simulation_free(&arm->sim);
         arm->sim = sim;
         arm->window = (3 * P + m - 1) / m > 3 ? (3 * P + m - 1) / m : 3;
         pl_simulation_trim(&arm->sim, arm->window);
-        arm->global_clip = clip_is_global(arm->config, s->type);
     } else {
         pl_simulation_free(&sim);
     }
     return rc;
 }
 
+/* The stretches of an arm: `segments`, or one of the schedule for the whole run. */
+static int read_stretches(struct pl_arm *arm, char *segments, struct stretch *out)
+{
+    const struct pl_config *c = arm->config;
+    int64_t total = 0, updates = pl_config_int(c, "train.updates");
+    int rc = parse_segments(arm, segments, out, &arm->n_segments);
+    if (rc) return rc;
+    if (!arm->n_segments)
+        out[arm->n_segments++] = (struct stretch){
+            pl_schedule_find(pl_config_text(c, "schedule.name")), NULL, updates};
+    for (int i = 0; i < arm->n_segments; i++) {
+        const char *name =
+            out[i].corrector ? out[i].corrector : pl_config_text(c, "corrector.name");
+        arm->segments[i] = (struct pl_segment){out[i].updates, corrector_of(c, name)};
+        total += out[i].updates;
+    }
+    if (total == updates) return 0;
+    return pl_fail(
+        PL_ECONFIG, "%s: segments add up to %lld updates, train.updates is %lld",
+        pl_config_where(c, "segments"), (long long)total, (long long)updates);
+}
+
 static int arm_simulate(struct pl_arm *arm)
 {
     const struct pl_config *c = arm->config;
     struct stretch stretches[PL_MAX_SEGMENTS];
-    int n = 0, longest = 0, P = (int)pl_config_int(c, "schedule.stages");
-    int64_t total = 0, updates = pl_config_int(c, "train.updates");
-    char *text = pl_strdup(pl_config_text(c, "segments"));
-    int rc = parse_segments(arm, text, stretches, &n);
-    if (!rc && !n)
-        stretches[n++] = (struct stretch){
-            pl_schedule_find(pl_config_text(c, "schedule.name")), NULL, updates};
-    for (int i = 0; i < n && !rc; i++) {
-        total += stretches[i].updates;
-        if (stretches[i].updates > stretches[longest].updates) longest = i;
-        const char *name = stretches[i].corrector ? stretches[i].corrector
-                                                  : pl_config_text(c, "corrector.name");
-        arm->segments[i] =
-            (struct pl_segment){stretches[i].updates, corrector_of(c, name)};
+    int longest = 0, P = (int)pl_config_int(c, "schedule.stages"), m = 1;
+    char *segments = pl_strdup(pl_config_text(c, "segments"));
+    int rc = read_stretches(arm, segments, stretches);
+    if (!rc) {
+        const struct pl_schedule_type *uneven = stretches[0].type;
+        for (int i = 1; i < arm->n_segments; i++) {
+            if (stretches[i].updates > stretches[longest].updates) longest = i;
+            if (!stretches[i].type->global_version) uneven = stretches[i].type;
+        }
+        /* one scope for the whole run: the one that its most uneven stretch allows */
+        rc = pl_setup_barrier(c, uneven, &arm->global_clip);
+        if (rc) rc = pl_fail(rc, "%s: %s", arm->name, pl_error_text());
+        m = pl_setup_microbatches(c, stretches[longest].type, P);
     }
-    arm->n_segments = n;
-    if (!rc && total != updates)
-        rc = pl_fail(
-            PL_ECONFIG, "%s: segments add up to %lld updates, train.updates is %lld",
-            pl_config_where(c, "segments"), (long long)total, (long long)updates);
-    int m = rc ? 1 : microbatches(c, stretches[longest].type, P);
     if (!rc) rc = arm_cost(arm, P, m);
-    for (int i = 0; i < n && !rc; i++)
-        rc = simulate_stretch(arm, &stretches[i], P, m, i == 0, i == longest);
+    for (int i = 0; i < arm->n_segments && !rc; i++)
+        rc = simulate_stretch(arm, &stretches[i], P, m, i == longest);
     if (!rc) arm->end_s = arm->versions.done_s[arm->versions.updates - 1];
-    free(text);
+    free(segments);
     return rc;
 }
 

@@ -23,7 +23,7 @@ struct pl_arm {
     struct pl_segment segments[PL_MAX_SEGMENTS];
     int n_segments;
     double end_s; /* simulated end of the last update */
-    bool global_clip;
+    bool global_clip; /* clip.scope, resolved; U is then a barrier over stages */
 };
 
 struct pl_experiment {

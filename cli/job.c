@@ -85,9 +85,7 @@ static enum pl_clip_scope scope_of(const struct pl_arm *arm)
 {
     const char *scope = pl_config_text(arm->config, "clip.scope");
     if (!strcmp(scope, "none")) return PL_CLIP_NONE;
-    if (!strcmp(scope, "auto"))
-        return arm->global_clip ? PL_CLIP_GLOBAL : PL_CLIP_STAGE;
-    return !strcmp(scope, "global") ? PL_CLIP_GLOBAL : PL_CLIP_STAGE;
+    return arm->global_clip ? PL_CLIP_GLOBAL : PL_CLIP_STAGE;
 }
 
 static enum pl_fidelity fidelity_of(const struct pl_arm *arm)

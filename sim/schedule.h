@@ -51,8 +51,9 @@ struct pl_schedule {
 struct pl_schedule_type {
     const char *name, *summary, *source;
     bool async;        /* no flush between updates */
-    bool global_version; /* one version per microbatch on all stages (fidelity `global`) */
-    bool global_clip;  /* default clip.scope: true = global, U is a barrier over stages */
+    /* One version per microbatch on all stages: fidelity and clip.scope may be `global`,
+     * and are by default. */
+    bool global_version;
     int default_m;     /* 0: P for asynchronous, else 2 P */
     int (*check)(const struct pl_shape *shape);
     int (*emit)(const struct pl_shape *shape, struct pl_schedule *out);

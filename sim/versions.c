@@ -74,7 +74,7 @@ static int64_t *join(const int64_t *a, int64_t n_a, const int64_t *b, int64_t n_
 {
     int64_t n = n_a + n_b, *out = PL_NEW(stages * n, int64_t);
     for (int s = 0; s < stages; s++) {
-        memcpy(out + s * n, a + s * n_a, (size_t)n_a * sizeof *out);
+        if (n_a) memcpy(out + s * n, a + s * n_a, (size_t)n_a * sizeof *out);
         for (int64_t i = 0; i < n_b; i++) out[s * n + n_a + i] = b[s * n_b + i] + shift;
     }
     return out;
@@ -82,18 +82,18 @@ static int64_t *join(const int64_t *a, int64_t n_a, const int64_t *b, int64_t n_
 
 int pl_versions_append(struct pl_versions *a, const struct pl_versions *b)
 {
-    if (a->stages != b->stages || a->m != b->m)
+    if (a->updates && (a->stages != b->stages || a->m != b->m))
         return pl_fail(PL_ECONFIG,
                        "segments of one run need equal P and m: %d x %d, then %d x %d",
                        a->stages, a->m, b->stages, b->m);
-    struct pl_versions all = *a;
+    struct pl_versions all = *b;
     double end = a->updates ? a->done_s[a->updates - 1] : 0;
     all.updates = a->updates + b->updates;
     all.n_micro = a->n_micro + b->n_micro;
     all.forward =
-        join(a->forward, a->n_micro, b->forward, b->n_micro, a->updates, a->stages);
+        join(a->forward, a->n_micro, b->forward, b->n_micro, a->updates, b->stages);
     all.backward =
-        join(a->backward, a->n_micro, b->backward, b->n_micro, a->updates, a->stages);
+        join(a->backward, a->n_micro, b->backward, b->n_micro, a->updates, b->stages);
     all.done_s = PL_NEW(all.updates, double);
     for (int64_t n = 0; n < all.updates; n++)
         all.done_s[n] = n < a->updates ? a->done_s[n] : end + b->done_s[n - a->updates];

@@ -33,8 +33,9 @@ int pl_versions_from_timeline(const struct pl_timeline *timeline,
 void pl_versions_constant(int stages, int64_t updates, int m, const int64_t *tau,
                           double step_s, struct pl_versions *out);
 
-/* Segments: b follows a after a drain; b's versions and times are shifted past a's end, so
- * its first group reads the newest version. Errors: PL_ECONFIG when stages or m differ. */
+/* Segments: b follows a after a drain; b's versions and times are shifted past a's end,
+ * so its first group reads the newest version. a may be empty ({0}): it becomes a copy of
+ * b. Errors: PL_ECONFIG when stages or m differ. */
 int pl_versions_append(struct pl_versions *a, const struct pl_versions *b);
 
 static inline int64_t pl_versions_tau(const struct pl_versions *v, int stage, int64_t micro)

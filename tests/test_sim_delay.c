@@ -46,7 +46,7 @@ START_TEST(closed_stage)
                 struct pl_cost cost = k ? random_costs(P, (uint64_t)(P * 50 + m), 30)
                                         : uniform(P, 1000, 2000, 0, 0);
                 struct pl_simulation sim =
-                    simulate(type->name, P, m, shape.updates, &cost, type->global_clip);
+                    simulate(type->name, P, m, shape.updates, &cost, type->global_version);
                 for (int s = 0; s < P; s++) compare_stage(type, &shape, &sim, s);
                 pl_simulation_free(&sim);
                 pl_cost_free(&cost);
@@ -129,8 +129,14 @@ END_TEST
 START_TEST(constant_and_append)
 {
     int64_t tau[] = {0, 3};
-    struct pl_versions a, b, other;
+    struct pl_versions a, b, other, run = {0};
     pl_versions_constant(2, 5, 2, tau, 0.5, &a);
+    ck_assert_int_eq(pl_versions_append(&run, &a), PL_OK); /* to nothing: a copy */
+    ck_assert_int_eq(run.stages, 2);
+    ck_assert_int_eq(run.n_micro, a.n_micro);
+    ck_assert_mem_eq(run.forward, a.forward, 2 * sizeof *a.forward * (size_t)a.n_micro);
+    ck_assert_double_eq(run.done_s[4], a.done_s[4]);
+    pl_versions_free(&run);
     pl_versions_constant(2, 4, 2, tau, 0.25, &b);
     pl_versions_constant(2, 4, 3, tau, 1, &other);
     ck_assert_int_eq(a.forward[a.n_micro + 2 * 4], 1);

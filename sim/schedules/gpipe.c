@@ -36,7 +36,6 @@ const struct pl_schedule_type pl_schedule_gpipe = {
     .summary = "all forwards, all backwards, update",
     .source = "arXiv 1811.06965",
     .global_version = true,
-    .global_clip = true,
     .emit = emit,
     .reads = pl_reads_newest,
     .closed = closed,

@@ -41,7 +41,6 @@ const struct pl_schedule_type pl_schedule_1f1b = {
     .summary = "one forward one backward, flush at every update",
     .source = "arXiv 2006.09503",
     .global_version = true,
-    .global_clip = true,
     .emit = emit,
     .reads = pl_reads_newest,
     .closed = closed,

@@ -37,7 +37,6 @@ const struct pl_schedule_type pl_schedule_2bw = {
     .source = "arXiv 2006.09503",
     .async = true,
     .global_version = true,
-    .global_clip = true,
     .check = check,
     .emit = pl_emit_no_flush,
     .reads = reads,
