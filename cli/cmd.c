@@ -92,7 +92,10 @@ static error_t parse(int option, char *arg, struct argp_state *state)
     return ARGP_ERR_UNKNOWN;
 }
 
-const struct argp pl_cmd_settings_argp = {.options = options, .parser = parse};
+static const struct argp settings_argp = {.options = options, .parser = parse};
+
+const struct argp_child pl_cmd_settings_children[] = {{&settings_argp, 0, NULL, 0},
+                                                      {0}};
 
 int pl_cmd_settings_config(const struct pl_cmd_settings *settings, const char *file,
                            struct pl_config **out)

@@ -39,16 +39,11 @@ int pl_cmd_real(const char *option, const char *text, double min, double max,
 int pl_cmd_int(const char *option, const char *text, int64_t min, int64_t max,
                int64_t *out);
 
-/* Options that are configuration keys (--set KEY=VALUE, -P, -m, --schedule, --updates),
- * as a child of the command's argp: its input is a zeroed struct pl_cmd_settings. The
+/* Options that are configuration keys (--set KEY=VALUE, -P, -m, --schedule, --updates).
+ * A command gives pl_cmd_settings_children to its argp and, at ARGP_KEY_INIT, a zeroed
+ * struct pl_cmd_settings as state->child_inputs[0]; then pl_cmd_settings_config. The
  * order on the command line does not matter against the file: settings are applied
- * after it.
- *
- *   static const struct argp_child children[] = {{&pl_cmd_settings_argp, 0, NULL, 0},
- * {0}}; case ARGP_KEY_INIT: state->child_inputs[0] = &args->settings; code =
- * pl_cmd_settings_config(&args.settings, args.file, &config);
- *   pl_cmd_settings_free(&args.settings);
- */
+ * after it. */
 struct pl_cmd_setting {
     const char *key; /* NULL: value is "key=value" */
     const char *value, *origin;
@@ -59,7 +54,7 @@ struct pl_cmd_settings {
     struct pl_cmd_setting *settings; /* strings borrowed from argv */
 };
 
-extern const struct argp pl_cmd_settings_argp;
+extern const struct argp_child pl_cmd_settings_children[];
 
 /* Defaults, then the file (NULL: none), then the settings in order. *out is the
  * caller's (pl_config_free), untouched on error. */

@@ -107,8 +107,6 @@ static int show(const struct arguments *arguments)
 
 int pl_cmd_config(int argc, char **argv)
 {
-    static const struct argp_child children[] = {{&pl_cmd_settings_argp, 0, NULL, 0},
-                                                 {0}};
     static const struct argp argp = {
         .options = options,
         .parser = parse,
@@ -116,7 +114,7 @@ int pl_cmd_config(int argc, char **argv)
         .doc =
             "Print the configuration that FILE and the options amount to, as YAML that "
             "can be read back.",
-        .children = children,
+        .children = pl_cmd_settings_children,
     };
     struct arguments arguments = {0};
     argp_parse(&argp, argc, argv, 0, NULL, &arguments);

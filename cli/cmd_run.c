@@ -14,7 +14,8 @@
 #include "traces/figure.h"
 #include "traces/record.h"
 
-enum { OPT_RESUME = 512, OPT_FORCE, OPT_JSON, OPT_KEEP, SNAPSHOT_S = 30 };
+enum { OPT_RESUME = 512, OPT_FORCE, OPT_JSON };
+enum { SNAPSHOT_S = 30 }; /* seconds between partial traces, at least */
 
 static const struct argp_option options[] = {
     {"output", 'o', "FILE", 0, "trace to write (HDF5); figures go beside it", 0},
@@ -199,8 +200,6 @@ static int run(struct pl_session *s, const struct args *args, int *number)
 
 int pl_cmd_run(int argc, char **argv)
 {
-    static const struct argp_child children[] = {{&pl_cmd_settings_argp, 0, NULL, 0},
-                                                 {0}};
     static const struct argp argp = {
         .options = options,
         .parser = parse,
@@ -210,7 +209,7 @@ int pl_cmd_run(int argc, char **argv)
             "maps they imply, and print what a step costs, how stale the gradients "
             "are, what that does to the loss, and when the synchronous loss is "
             "reached.",
-        .children = children,
+        .children = pl_cmd_settings_children,
     };
     struct args args = {0};
     int number = 0;

@@ -101,19 +101,16 @@ static int simulate(const struct arguments *args, const struct pl_config *config
 
 int pl_cmd_sim(int argc, char **argv)
 {
-    static const struct argp_child children[] = {{&pl_cmd_settings_argp, 0, NULL, 0},
-                                                 {0}};
     static const struct argp argp = {
         .options = options,
         .parser = parse,
         .args_doc = "[FILE]",
         .doc =
             "Simulate one pipeline schedule: Gantt chart, makespan and bubbles, and "
-            "for "
-            "each stage the delay of its gradients, the weight versions and the "
+            "for each stage the delay of its gradients, the weight versions and the "
             "activations it keeps, with closed forms beside. The arms of an experiment "
             "FILE are not expanded; its other keys count.",
-        .children = children,
+        .children = pl_cmd_settings_children,
     };
     struct arguments args = {.width = DEFAULT_WIDTH};
     argp_parse(&argp, argc, argv, 0, NULL, &args);

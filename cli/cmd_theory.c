@@ -76,8 +76,7 @@ static const struct argp_option options[] = {
     {"updates", KEY(UPDATES), "T", 0, "optimizer updates applied", 0},
     {"decay", KEY(DECAY), "LAMBDA", 0,
      "decoupled weight decay, 1 over the radius; the bound is then on the Frank-Wolfe "
-     "gap "
-     "(0)",
+     "gap (0)",
      0},
     {"best", KEY(BEST), NULL, 0, "find the rate and momentum that minimise the bound",
      0},

@@ -15,14 +15,15 @@ struct pl_arm {
     char *name;               /* labels joined by '+' */
     struct pl_config *config; /* the arm's own, owned */
     struct pl_model model;
-    struct pl_cost cost;      /* per microbatch of this arm */
-    int64_t cost_factor;      /* this arm's microbatch over the one the costs are for */
-    struct pl_simulation sim; /* of its longest segment; ops of the first updates only */
-    int64_t window;           /* those updates: what a Gantt shows */
+    struct pl_cost cost; /* per microbatch of this arm */
+    int64_t cost_factor; /* this arm's microbatch over the one the costs are for */
+    struct pl_simulation
+        sim;        /* of its longest segment; ops of the first updates only */
+    int64_t window; /* those updates: what a Gantt shows */
     struct pl_versions versions; /* of the whole run */
     struct pl_segment segments[PL_MAX_SEGMENTS];
     int n_segments;
-    double end_s; /* simulated end of the last update */
+    double end_s;     /* simulated end of the last update */
     bool global_clip; /* clip.scope, resolved; U is then a barrier over stages */
 };
 
@@ -43,6 +44,16 @@ static inline int pl_experiment_jobs(const struct pl_experiment *e)
     return e->n_arms * e->n_seeds;
 }
 
+static inline const struct pl_arm *pl_job_arm(const struct pl_experiment *e, int job)
+{
+    return &e->arms[job / e->n_seeds];
+}
+
+static inline uint64_t pl_job_seed(const struct pl_experiment *e, int job)
+{
+    return pl_config_seed(e->config, job % e->n_seeds);
+}
+
 /* The arm's update rule and rate schedule, from its optimizer.* and rate.* keys. */
 struct pl_optim pl_arm_optim(const struct pl_arm *arm);
 struct pl_rate pl_arm_rate(const struct pl_arm *arm);
@@ -59,8 +70,8 @@ int pl_job_run(const struct pl_experiment *e, int job, const char *checkpoint,
                void (*on_eval)(void *, const struct pl_eval *), void *context,
                struct pl_run_result *out);
 
-/* Check data and device; predict the bytes one job of the arm will hold, and describe the
- * device (name, kernels, libraries) in at most n characters. */
+/* Check data and device; predict the bytes one job of the arm will hold, and describe
+ * the device (name, kernels, libraries) in at most n characters. */
 int pl_arm_probe(const struct pl_arm *arm, size_t *bytes, char *device, size_t n);
 
 #endif

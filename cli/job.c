@@ -19,7 +19,7 @@ static uint64_t hash_text(const char *text)
 
 uint64_t pl_job_fingerprint(const struct pl_experiment *e, int job)
 {
-    const struct pl_config *c = e->arms[job / e->n_seeds].config;
+    const struct pl_config *c = pl_job_arm(e, job)->config;
     uint64_t hash = 0;
     for (const struct pl_key *key = pl_keys; key->name; key++) {
         bool neutral = false;
@@ -31,7 +31,7 @@ uint64_t pl_job_fingerprint(const struct pl_experiment *e, int job)
         hash = (hash ^ hash_text(value)) * 0x100000001b3u;
         free(value);
     }
-    return hash ^ pl_config_seed(e->config, job % e->n_seeds) * 0x9e3779b97f4a7c15u;
+    return hash ^ pl_job_seed(e, job) * 0x9e3779b97f4a7c15u;
 }
 
 struct parts {
@@ -136,7 +136,7 @@ int pl_arm_probe(const struct pl_arm *arm, size_t *bytes, char *device, size_t n
         p.device->describe(device, n);
     }
     close_parts(&p);
-    return rc ? pl_fail(rc, "%s", pl_error_text()) : 0;
+    return rc;
 }
 
 int pl_job_run(const struct pl_experiment *e, int job, const char *checkpoint,
@@ -145,13 +145,13 @@ int pl_job_run(const struct pl_experiment *e, int job, const char *checkpoint,
                void (*on_eval)(void *, const struct pl_eval *), void *context,
                struct pl_run_result *out)
 {
-    const struct pl_arm *arm = &e->arms[job / e->n_seeds];
+    const struct pl_arm *arm = pl_job_arm(e, job);
     struct parts p = {0};
     int rc = open_parts(arm, &p);
     if (!rc) {
         struct pl_run_spec spec;
         fill_spec(arm, &p, &spec);
-        spec.seed = pl_config_seed(e->config, job % e->n_seeds);
+        spec.seed = pl_job_seed(e, job);
         spec.checkpoint = checkpoint;
         spec.fingerprint = pl_job_fingerprint(e, job);
         spec.stop = stop;

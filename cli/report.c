@@ -52,7 +52,7 @@ static void compare(const struct pl_report *report, const struct pl_run_result *
 {
     int n_seeds = report->experiment->n_seeds;
     const struct pl_row_report *base = &report->rows[row->baseline];
-    double difference[64];
+    double difference[PL_MAX_SEEDS];
     for (int s = 0; s < n_seeds; s++) difference[s] = row->losses[s] - base->losses[s];
     row->gap = pl_mean(difference, n_seeds);
     row->gap_half = row->diverged || base->diverged ? NAN : pl_t95(difference, n_seeds);
@@ -157,8 +157,9 @@ static void fill_row(struct pl_row_report *row, const struct pl_experiment *e, i
 int pl_report_new(const struct pl_experiment *e, const struct pl_run_result *results,
                   struct pl_report *out)
 {
-    if (e->n_seeds > 64)
-        return pl_fail(PL_ECONFIG, "%d seeds, at most 64 are supported", e->n_seeds);
+    if (e->n_seeds > PL_MAX_SEEDS)
+        return pl_fail(PL_ECONFIG, "%d seeds, at most %d are supported", e->n_seeds,
+                       PL_MAX_SEEDS);
     struct pl_report r = {e, e->n_arms, NULL, NULL};
     r.rows = PL_NEW(r.n, struct pl_row_report);
     r.names = PL_NEW(r.n, char *);

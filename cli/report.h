@@ -8,13 +8,15 @@
 #include "base/json.h"
 #include "traces/trace.h"
 
+enum { PL_MAX_SEEDS = 64 };
+
 struct pl_row_report {
-    int arm, baseline;    /* arm numbers; baseline of the arm's group */
-    const char *group;    /* label(s) on all axes but the last, e.g. the optimizer */
-    const char *label;    /* on the last axis, e.g. the pipeline */
-    double losses[64];    /* final validation loss of x per seed; +inf when diverged */
-    double loss_y;        /* seed mean at y = x + c u_last */
-    double mean, sd;      /* over seeds */
+    int arm, baseline; /* arm numbers; baseline of the arm's group */
+    const char *group; /* label(s) on all axes but the last, e.g. the optimizer */
+    const char *label; /* on the last axis, e.g. the pipeline */
+    double losses[PL_MAX_SEEDS]; /* final validation loss of x; +inf when diverged */
+    double loss_y;               /* seed mean at y = x + c u_last */
+    double mean, sd;             /* over seeds */
     double gap, gap_half; /* mean paired difference to the baseline, 95 % half width */
     double recovered;     /* 1 - gap / gap of the uncorrected arm; NaN without one */
     double noise;         /* baseline rows: rms difference of two seeds, else NaN */
@@ -34,7 +36,8 @@ struct pl_report { /* owned: pl_report_free */
     char **names; /* storage of groups */
 };
 
-/* results: [jobs], borrowed. At most 64 seeds. Errors: PL_ECONFIG (baseline label). */
+/* results: [jobs], borrowed. Errors: PL_ECONFIG (more than PL_MAX_SEEDS
+ * seeds, baseline label). */
 int pl_report_new(const struct pl_experiment *experiment,
                   const struct pl_run_result *results, struct pl_report *out);
 void pl_report_free(struct pl_report *report);
@@ -45,7 +48,8 @@ void pl_report_print(const struct pl_report *report, FILE *out);
 void pl_report_json(const struct pl_report *report, struct pl_json *json);
 void pl_report_record(const struct pl_report *report, struct pl_trace *trace);
 
-/* The label without a trailing "-x1.3" (same arm trained on 1.3 times the tokens). */
+/* Length of the label without a trailing "-x1.3" (the same arm trained on 1.3 times the
+ * tokens). */
 int pl_label_root(const char *label);
 
 /* Time at which the annealed end loss of the arm and its longer versions reaches the

@@ -60,12 +60,11 @@ static void print_heading(const struct pl_report *r, FILE *out)
             data_text(c), tokens, (long long)arm->versions.updates,
             tokens * (double)arm->versions.updates / 1e6, e->n_seeds);
     print_costs(arm, out);
-    fprintf(
-        out,
-        "units       tau in optimizer updates (steady mean, stage 0 .. stage P-1); "
-        "loss "
-        "in nats per token on\n            validation data at the stored iterate x; "
-        "bubble = 1 - busiest device's work / step\n\n");
+    fprintf(out,
+            "units       tau in optimizer updates (steady mean, stage 0 .. stage P-1); "
+            "loss in nats per token on\n"
+            "            validation data at the stored iterate x; bubble = 1 - busiest "
+            "device's work / step\n\n");
 }
 
 static void print_tau(const struct pl_row_report *row, char *text, size_t n)
@@ -76,7 +75,8 @@ static void print_tau(const struct pl_row_report *row, char *text, size_t n)
         snprintf(text, n, "%.3g..%.3g", row->tau_first, row->tau_last);
 }
 
-/* A gap is between runs on the same tokens; longer runs only serve the annealed time. */
+/* A gap is between runs on the same tokens; longer runs only serve the annealed time.
+ */
 static void print_gap(const struct pl_report *r, const struct pl_row_report *row,
                       char *text, size_t n)
 {
@@ -270,7 +270,8 @@ void pl_report_record(const struct pl_report *r, struct pl_trace *t)
                    sizeof *values);
         pl_trace_f64(t, "/table", columns[c].name, r->n, values);
     }
-    for (int i = 0; i < r->n; i++) values[i] = arm_of(r, &r->rows[i])->sim.metrics.step_s;
+    for (int i = 0; i < r->n; i++)
+        values[i] = arm_of(r, &r->rows[i])->sim.metrics.step_s;
     pl_trace_f64(t, "/table", "step_s", r->n, values);
     for (int i = 0; i < r->n; i++)
         values[i] = arm_of(r, &r->rows[i])->sim.metrics.bubble_steady;

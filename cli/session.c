@@ -44,7 +44,6 @@ struct pl_trace *pl_session_trace(const struct pl_session *s, const char *status
     return t;
 }
 
-/* The trace so far, whole at any moment: what a kill -9 leaves behind. */
 int pl_session_write_partial(struct pl_session *s)
 {
     pl_session_load(s);

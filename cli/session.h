@@ -29,12 +29,12 @@ static inline int pl_session_jobs(const struct pl_session *s)
 
 static inline const struct pl_arm *pl_session_arm(const struct pl_session *s, int job)
 {
-    return &s->experiment.arms[job / s->experiment.n_seeds];
+    return pl_job_arm(&s->experiment, job);
 }
 
 static inline uint64_t pl_session_seed(const struct pl_session *s, int job)
 {
-    return pl_config_seed(s->config, job % s->experiment.n_seeds);
+    return pl_job_seed(&s->experiment, job);
 }
 
 /* With output, flags and config set: expand and simulate the arms, check that inputs

@@ -87,23 +87,21 @@ struct pool {
     char failure[1200];
 };
 
-static const char *job_arm(const struct pool *p, int job)
-{
-    return p->spec->experiment->arms[job / p->spec->experiment->n_seeds].name;
-}
-
-static unsigned long long job_seed(const struct pool *p, int job)
+/* "adamw+2bw, seed 1" */
+static char *job_name(const struct pool *p, int job)
 {
     const struct pl_experiment *e = p->spec->experiment;
-    return pl_config_seed(e->config, job % e->n_seeds);
+    return pl_printf("%s, seed %llu", pl_job_arm(e, job)->name,
+                     (unsigned long long)pl_job_seed(e, job));
 }
 
 static void fail(struct pool *p, int code, int job, const char *text)
 {
     if (p->code) return;
     p->code = code;
-    snprintf(p->failure, sizeof p->failure, "%s, seed %llu: %s", job_arm(p, job),
-             job_seed(p, job), text);
+    char *name = job_name(p, job);
+    snprintf(p->failure, sizeof p->failure, "%s: %s", name, text);
+    free(name);
 }
 
 static void start_jobs(struct pool *p)
@@ -133,10 +131,11 @@ static void take(struct pool *p, const struct message *m)
     p->updates[m->job] = m->updates;
     for (int j = 0; j < p->n_jobs; j++) done += p->updates[j];
     if (m->kind == MSG_ERROR) fail(p, m->code, m->job, m->text);
-    char note[200];
-    snprintf(note, sizeof note, "%s, seed %llu: update %lld", job_arm(p, m->job),
-             job_seed(p, m->job), (long long)m->updates);
+    char *name = job_name(p, m->job);
+    char *note = pl_printf("%s: update %lld", name, (long long)m->updates);
     pl_progress_update((double)done, note);
+    free(note);
+    free(name);
     if (m->kind == MSG_EVAL && p->spec->on_eval)
         p->spec->on_eval(p->spec->context, m->job, &m->eval);
 }
@@ -180,7 +179,7 @@ static void begin_progress(struct pool *p)
     const struct pl_experiment *e = p->spec->experiment;
     double total = 0;
     for (int j = 0; j < p->n_jobs; j++) {
-        int64_t n = e->arms[j / e->n_seeds].versions.updates;
+        int64_t n = pl_job_arm(e, j)->versions.updates;
         if (p->spec->finished[j]) p->updates[j] = n;
         total += (double)n;
     }
