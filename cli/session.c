@@ -2,9 +2,11 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/err.h"
@@ -54,17 +56,46 @@ int pl_session_write_partial(struct pl_session *s)
     return rc;
 }
 
-/* Inputs must be right before any output is touched. */
+struct probed {
+    int rc;
+    size_t bytes;
+    char text[1024];
+    char device[sizeof((struct pl_session *)NULL)->device];
+};
+
+static void probe_arms(const struct pl_session *s, struct probed *p)
+{
+    for (int i = 0; !p->rc && i < s->experiment.n_arms; i++) {
+        size_t bytes = 0;
+        p->rc =
+            pl_arm_probe(&s->experiment.arms[i], &bytes, p->device, sizeof p->device);
+        if (bytes > p->bytes) p->bytes = bytes;
+    }
+    if (p->rc) snprintf(p->text, sizeof p->text, "%s", pl_error_text());
+}
+
+/* Inputs must be right before any output is touched. In a process of its own: workers
+ * are forked, and a process whose parent has opened a GPU cannot use it. */
 static int probe(struct pl_session *s)
 {
-    for (int i = 0; i < s->experiment.n_arms; i++) {
-        size_t bytes;
-        int rc =
-            pl_arm_probe(&s->experiment.arms[i], &bytes, s->device, sizeof s->device);
-        if (rc) return rc;
-        if (bytes > s->bytes) s->bytes = bytes;
+    struct probed p = {0};
+    int ends[2];
+    if (pipe(ends)) return pl_fail(PL_EIO, "pipe: %s", strerror(errno));
+    pid_t child = fork();
+    if (child == 0) {
+        probe_arms(s, &p);
+        _exit(write(ends[1], &p, sizeof p) != sizeof p); /* below PIPE_BUF: whole */
     }
-    return 0;
+    close(ends[1]);
+    ssize_t n = child < 0 ? -1 : read(ends[0], &p, sizeof p);
+    close(ends[0]);
+    if (child > 0)
+        while (waitpid(child, NULL, 0) < 0 && errno == EINTR)
+            ;
+    if (n != sizeof p) return pl_fail(PL_EIO, "checking data and device failed");
+    s->bytes = p.bytes;
+    memcpy(s->device, p.device, sizeof s->device);
+    return p.rc ? pl_fail(p.rc, "%s", p.text) : 0;
 }
 
 static int check_output(const struct pl_session *s)

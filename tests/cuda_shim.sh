@@ -67,6 +67,26 @@ for order in forward reverse 1 2 3; do
     grep '^not ok' "$work/out" | sed 's/^/# /'
 done
 
+# tools/gpu-check, all of it that needs no GPU, with this plugin in the place of nvcc's.
+mkdir -p "$work/state/pack"
+printf '#!/bin/sh\nexec "%s" "$@"\n' "$PIPELAG" >"$work/state/pack/pipelag"
+printf '#!/bin/sh\nexec "%s" "$@"\n' "$PWD/tests/test_cuda" >"$work/state/pack/test_cuda"
+chmod +x "$work"/state/pack/*
+echo test >"$work/state/pack/commit"
+gpu_check() {
+    run "$1" sh "$top_srcdir/tools/gpu-check" --plugin "$plugin" --small --seconds 100 \
+        --state "$work/state" "$work/results"
+}
+gpu_check 0 && for part in build conformance parity bench experiment; do
+    grep -q "^$part  *passed" "$work/results/result.txt" || echo "# $part"
+done >"$work/missing" && [ ! -s "$work/missing" ] && [ -s "$work/results/experiment.h5" ]
+ok $? 'gpu-check: training on host and cuda agrees, and every part passes'
+gpu_check 0 && [ "$(grep -c 'passed (before)' "$work/out")" -eq 5 ]
+ok $? 'gpu-check: what has passed is not repeated'
+rm "$work"/state/*.status
+SHIM_DEVICES=0 gpu_check 1 && [ "$(grep -c 'SKIP no device: no GPU' "$work/out")" -eq 6 ]
+ok $? 'gpu-check: no GPU'
+
 # planted NAME FILE SED: with this change of gpu/FILE the suite must fail.
 mkdir -p "$work/wrong/gpu"
 planted() {

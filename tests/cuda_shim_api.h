@@ -3,8 +3,14 @@
 #ifndef TESTS_CUDA_SHIM_API_H
 #define TESTS_CUDA_SHIM_API_H
 
+#include <unistd.h>
+
 /* The CUDA runtime, as far as gpu/cuda*.cu call it: device memory is host memory. */
-enum cudaError_t { cudaSuccess, cudaErrorMemoryAllocation = 2 };
+enum cudaError_t {
+    cudaSuccess,
+    cudaErrorMemoryAllocation = 2,
+    cudaErrorInitializationError = 3
+};
 enum cudaMemcpyKind {
     cudaMemcpyHostToDevice = 1,
     cudaMemcpyDeviceToHost,
@@ -43,11 +49,14 @@ static inline cudaError_t cudaMemGetInfo(size_t *spare, size_t *total)
     *spare = *total = 0;
     return cudaSuccess;
 }
+/* A child of a process that has used CUDA cannot: as on a GPU, that is an error. */
 static inline cudaError_t cudaGetDeviceCount(int *n)
 {
+    static pid_t user = 0;
     const char *text = getenv("SHIM_DEVICES");
     *n = text ? atoi(text) : 1;
-    return cudaSuccess;
+    if (!user) user = getpid();
+    return user == getpid() ? cudaSuccess : cudaErrorInitializationError;
 }
 static inline cudaError_t cudaSetDevice(int)
 {
@@ -77,11 +86,15 @@ static inline cudaError_t cudaGetLastError()
 }
 static inline const char *cudaGetErrorString(cudaError_t e)
 {
-    return e == cudaSuccess ? "no error" : "out of memory";
+    return e == cudaSuccess                 ? "no error"
+           : e == cudaErrorMemoryAllocation ? "out of memory"
+                                            : "initialization error";
 }
 static inline const char *cudaGetErrorName(cudaError_t e)
 {
-    return e == cudaSuccess ? "cudaSuccess" : "cudaErrorMemoryAllocation";
+    return e == cudaSuccess                 ? "cudaSuccess"
+           : e == cudaErrorMemoryAllocation ? "cudaErrorMemoryAllocation"
+                                            : "cudaErrorInitializationError";
 }
 
 /* cuBLAS: column-major, in the plainest way. */

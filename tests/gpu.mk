@@ -22,3 +22,4 @@ tests_test_cuda_LDADD = gpu/libgpu.a base/libbase.a $(CHECK_LIBS) $(PL_SYSLIBS)
 TESTS += tests/cuda_gpu.sh tests/cuda_shim.sh
 EXTRA_DIST += tests/cuda_gpu.sh tests/cuda_shim.sh tests/cuda_shim.h \
   tests/cuda_shim_api.h
+EXTRA_DIST += tools/gpu-check tools/gpu-pack tools/README.md
