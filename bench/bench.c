@@ -1,0 +1,241 @@
+/* Benchmarks: each gives a value and, measured in the same run, a peer or limit;
+ * medians of repeated batches. Prints a table and writes JSON {name: {value, unit,
+ * peer, peer_value, ratio}}; a peer that is not there is null. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/stats.h"
+#include "gpu/host.h"
+#include "sim/simulate.h"
+#include "train/run.h"
+
+enum { BATCHES = 5 };
+
+struct bench {
+    const char *name, *unit, *peer;
+    void (*run)(double *value, double *peer_value); /* NaN: peer absent */
+};
+
+static const char *heapq_script;
+
+static void die(int code)
+{
+    if (code < 0) {
+        fprintf(stderr, "bench: %s\n", pl_error_text());
+        exit(1);
+    }
+}
+
+static double ask_python(void)
+{
+    double rate;
+    char *command = pl_printf("python3 '%s' 2>/dev/null", heapq_script);
+    FILE *python = popen(command, "r");
+    if (!python || fscanf(python, "%lf", &rate) != 1) rate = NAN;
+    if (python) pclose(python);
+    free(command);
+    return rate;
+}
+
+/* 1F1B, P = 64, m = 512 with transfers: computes plus transfers per second. */
+static void sim_event(double *value, double *peer_value)
+{
+    pl_tick f = 11325, b = 19417, none = 0, c = 378;
+    struct pl_shape shape = {64, 512, 1};
+    struct pl_cost cost;
+    struct pl_schedule schedule;
+    double rate[BATCHES];
+    die(pl_cost_new(64, &f, 1, &b, 1, &none, 1, &none, 1, &c, 1, &cost));
+    die(pl_schedule_new(pl_schedule_find("1f1b"), &shape, &schedule));
+    for (int i = 0; i < BATCHES; i++) {
+        struct pl_timeline timeline;
+        double events = 0, begin = pl_clock();
+        for (int k = 0; k < 20; k++) {
+            die(pl_engine_run(&schedule, &cost, true, &timeline));
+            events += (double)(2 * 64 * 512 + timeline.n_messages);
+            pl_timeline_free(&timeline);
+        }
+        rate[i] = events / (pl_clock() - begin);
+    }
+    *value = pl_quantile(rate, BATCHES, 0.5);
+    *peer_value = ask_python();
+    pl_schedule_free(&schedule);
+    pl_cost_free(&cost);
+}
+
+static double gemm_rate(const struct pl_device *dev, int M, int N, int K)
+{
+    float *a, *b, *c;
+    double rate[BATCHES];
+    die(dev->open());
+    die(dev->alloc(sizeof *a * (size_t)M * (size_t)K, (void **)&a));
+    die(dev->alloc(sizeof *b * (size_t)N * (size_t)K, (void **)&b));
+    die(dev->alloc(sizeof *c * (size_t)M * (size_t)N, (void **)&c));
+    for (int i = 0; i < BATCHES; i++) {
+        double begin = pl_clock();
+        for (int k = 0; k < 100; k++)
+            die(dev->gemm(false, true, M, N, K, 1, a, K, b, K, 0, c, N));
+        rate[i] = 200.0 * M * N * K / (pl_clock() - begin) * 1e-9;
+    }
+    dev->release(a);
+    dev->release(b);
+    dev->release(c);
+    return pl_quantile(rate, BATCHES, 0.5);
+}
+
+/* The demo's query/key/value product; the peer is OpenBLAS with one thread. */
+static void gemm(double *value, double *peer_value)
+{
+    int n = 0;
+    while (pl_host_sets()[n]) n++;
+    *value = gemm_rate(pl_host_sets()[0], 2048, 192, 64);
+    *peer_value = gemm_rate(pl_host_sets()[n - 1], 2048, 192, 64);
+}
+
+enum { P = 8, UPDATES = 12 };
+
+/* The demo's model, data and optimizer under the given map and corrector. */
+static double timed_run(const struct pl_versions *versions, const char *corrector)
+{
+    static const struct pl_model model = {8, 64, 4, 4, 16, 176, 256, false, 1e4, 1e-5};
+    const struct pl_device *dev;
+    struct pl_problem *problem;
+    struct pl_data *data;
+    struct pl_run_result result;
+    die(pl_device_get("host", &dev));
+    die(pl_data_open("grammar", "", NULL, 0.05, 256, 128, &data));
+    die(pl_problem_llama(dev, &model, P, 16, 128, &problem));
+    struct pl_segment segment = {UPDATES,
+                                 {pl_corrector_find(corrector), NAN, PL_START_HOLD}};
+    struct pl_run_spec spec = {
+        .device = dev,
+        .problem = problem,
+        .data = data,
+        .versions = versions,
+        .batch = 16,
+        .T = 128,
+        .seed = 1,
+        .optim = {.type = pl_optim_find("adamw"),
+                  .lr = 1e-3,
+                  .beta1 = 0.9,
+                  .beta2 = 0.95,
+                  .eps = 1e-8,
+                  .decay = 0.1},
+        .rate = {.kind = PL_RATE_CONSTANT, .total = UPDATES, .floor = 1},
+        .clip = 1,
+        .clip_scope = PL_CLIP_STAGE,
+        .n_segments = 1,
+        .segments = &segment,
+        .fidelity = PL_FIDELITY_STASH,
+    };
+    double begin = pl_clock();
+    die(pl_run(&spec, &result));
+    double seconds = (pl_clock() - begin) / UPDATES;
+    pl_run_free(&result);
+    pl_problem_free(problem);
+    pl_data_free(data);
+    return seconds;
+}
+
+/* Seconds per update; first and last: delay of stage 0 and P-1, linear between. */
+static double step_seconds(int64_t first, int64_t last, const char *corrector)
+{
+    struct pl_versions versions;
+    int64_t tau[P];
+    for (int s = 0; s < P; s++) tau[s] = first + (last - first) * s / (P - 1);
+    pl_versions_constant(P, UPDATES, 1, tau, 1, &versions);
+    double seconds = timed_run(&versions, corrector);
+    pl_versions_free(&versions);
+    return seconds;
+}
+
+static void train(double *value, double *peer_value)
+{
+    double rate[BATCHES];
+    for (int i = 0; i < BATCHES; i++) rate[i] = 2048 / step_seconds(0, 0, "none");
+    *value = pl_quantile(rate, BATCHES, 0.5);
+    *peer_value = NAN;
+}
+
+/* Milliseconds per update with delay, the peer without, in alternation. */
+static void overhead(int64_t first, int64_t last, const char *corrector, double *value,
+                     double *peer_value)
+{
+    double late[BATCHES], now[BATCHES];
+    for (int i = 0; i < BATCHES; i++) {
+        now[i] = 1e3 * step_seconds(0, 0, "none");
+        late[i] = 1e3 * step_seconds(first, last, corrector);
+    }
+    *value = pl_quantile(late, BATCHES, 0.5);
+    *peer_value = pl_quantile(now, BATCHES, 0.5);
+}
+
+static void overhead_tau1(double *value, double *peer_value)
+{
+    overhead(1, 1, "none", value, peer_value);
+}
+
+static void overhead_feedback(double *value, double *peer_value)
+{
+    overhead(1, 1, "feedback", value, peer_value);
+}
+
+static void overhead_stash(double *value, double *peer_value)
+{
+    overhead(P - 1, 0, "none", value, peer_value);
+}
+
+static const struct bench benches[] = {
+    {"sim_event_p64_m512", "events/s", "python3 heapq", sim_event},
+    {"gemm_2048x192x64", "GFLOP/s", "OpenBLAS, one thread", gemm},
+    {"train_demo_fp32", "tokens/s", "none yet", train},
+    {"delay_overhead_tau1", "ms/update", "no delay", overhead_tau1},
+    {"delay_overhead_feedback", "ms/update", "no delay", overhead_feedback},
+    {"delay_overhead_stash_p8", "ms/update", "no delay", overhead_stash},
+};
+
+static void report(const struct bench *b, struct pl_json *json)
+{
+    double value, peer;
+    b->run(&value, &peer);
+    printf("%-24s %11.4g %-9s %11.4g %7.3g  %s\n", b->name, value, b->unit, peer,
+           value / peer, b->peer);
+    fflush(stdout);
+    pl_json_begin(json, b->name, '{');
+    pl_json_real(json, "value", value);
+    pl_json_text(json, "unit", b->unit);
+    pl_json_text(json, "peer", isnan(peer) ? NULL : b->peer);
+    pl_json_real(json, "peer_value", peer);
+    pl_json_real(json, "ratio", value / peer);
+    pl_json_end(json, '}');
+}
+
+int main(int argc, char **argv)
+{
+    if (argc != 3) {
+        fprintf(stderr, "usage: bench HEAPQ.py OUT.json\n");
+        return 2;
+    }
+    heapq_script = argv[1];
+    FILE *out = fopen(argv[2], "w");
+    if (!out) {
+        perror(argv[2]);
+        return 1;
+    }
+    struct pl_json json;
+    pl_json_open(&json, out);
+    pl_json_begin(&json, NULL, '{');
+    printf("%-24s %11s %-9s %11s %7s  %s\n", "benchmark", "value", "unit", "peer",
+           "ratio", "peer is");
+    for (size_t i = 0; i < sizeof benches / sizeof *benches; i++)
+        report(&benches[i], &json);
+    pl_json_end(&json, '}');
+    pl_json_close(&json);
+    return fclose(out) ? 1 : 0;
+}
