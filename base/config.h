@@ -84,8 +84,8 @@ const char *pl_config_label(const struct pl_config *config, int axis, int label)
 int pl_config_n_arms(const struct pl_config *config);
 /* Label number of arm on axis (last axis varies fastest). */
 int pl_config_arm_label(const struct pl_config *config, int arm, int axis);
-/* The arm's own configuration (axes applied, then --set); caller frees. Errors: a bad
- * override, with the place of the override in the file. */
+/* The arm's own configuration (axes applied, then --set); caller frees. Never fails: the
+ * overrides were checked when the file was read. */
 int pl_config_arm(const struct pl_config *config, int arm, struct pl_config **out);
 
 /* Every key with its resolved value as YAML that pl_config_load reads back (title, seeds

@@ -1,4 +1,3 @@
-#define _POSIX_C_SOURCE 200809L /* open_memstream */
 /* A configuration as YAML that pl_config_load reads back to the same values. */
 #include "base/config_types.h"
 

@@ -40,7 +40,8 @@ int pl_exit_status(int code);
  * or NULL when none is within half of its length. Borrowed from names. */
 const char *pl_nearest(const char *name, const char *const *names);
 
-/* pl_fail_unknown - raise "WHERE: unknown WHAT 'name'; did you mean 'x'? (one of: ...)". */
+/* pl_fail_unknown - raise "WHERE: unknown WHAT 'name', did you mean 'x'?", or when no name
+ * is near "WHERE: unknown WHAT 'name', expected one of: ...". */
 int pl_fail_unknown(int code, const char *where, const char *what, const char *name,
                     const char *const *names);
 

@@ -1,5 +1,3 @@
-#define _POSIX_C_SOURCE 200809L
-#define _XOPEN_SOURCE 700 /* realpath */
 #include "base/file.h"
 
 #include <assert.h>

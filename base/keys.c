@@ -14,7 +14,6 @@
 static const char *const scopes[] = {"auto", "global", "stage", "none", NULL};
 static const char *const fidelities[] = {"auto", "global", "stash", NULL};
 static const char *const starts[] = {"zero", "hold", NULL};
-static const char *const rates[] = {"constant", "cosine", "wsd", NULL};
 static const char *const scales[] = {"jordan", "moonlight", NULL};
 static const char *const forms[] = {"auto", "ema", "sum", NULL};
 static const char *const ties[] = {"no", "yes", NULL};
@@ -80,7 +79,7 @@ const struct pl_key pl_keys[] = {
          "Muon: sqrt(max(1,m/n)) or 0.2 sqrt(max(m,n))"),
     INT("optimizer.ns_steps", "5", 1, 100, "", "Muon: Newton-Schulz iterations"),
 
-    NAME("rate.schedule", "cosine", rates, "learning-rate schedule"),
+    NAME("rate.schedule", "cosine", NULL, "learning-rate schedule"),
     REAL("rate.warmup", "0.1", 0, 1, "", "part of the updates spent in linear warm-up"),
     REAL("rate.floor", "0.1", 0, 1, "", "final rate over peak"),
     REAL("rate.decay_fraction", "0.2", 0, 1, "", "wsd: part of the updates that decay"),

@@ -13,4 +13,5 @@ void pl_cmd_register_families(void)
     pl_config_register("data.source", pl_data_names);
     pl_config_register("optimizer.name", pl_optim_names());
     pl_config_register("corrector.name", pl_corrector_names());
+    pl_config_register("rate.schedule", pl_rate_names);
 }

@@ -96,7 +96,7 @@ struct pl_device {
     int (*xent)(int rows, int vocab, float *logits, const int32_t *targets, float scale,
                 double *loss);
 
-    /* AdamW (torch form, optimizers.md 2.1), n elements: m, v updated;
+    /* AdamW (torch form), n elements: m, v updated;
      * u = eta/bc1 m / (sqrt(v)/sqrt(bc2) + eps) + eta decay w. */
     int (*adamw)(size_t n, const struct pl_adamw_args *args, const float *g, const float *w,
                  float *m, float *v, float *u);

@@ -1,5 +1,5 @@
 /* bubble = (T - ideal)/T and its relatives; delay, versions and activations per stage.
- * Conventions: semantics.md, Timeline, as the header repeats them. */
+ * The header has the conventions. */
 #include "sim/metrics.h"
 
 #include <math.h>

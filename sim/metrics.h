@@ -1,4 +1,4 @@
-/* Numbers of an executed run, by every convention in use (semantics.md, Timeline). */
+/* Numbers of an executed run, by every convention in use. */
 #ifndef PL_SIM_METRICS_H
 #define PL_SIM_METRICS_H
 
@@ -10,7 +10,7 @@ struct pl_stage_metrics {
     double tau_min, tau_mean, tau_max; /* steady window, in updates */
     double tau_startup;                /* mean over the groups before it */
     int64_t weight_versions;           /* most alive, live one included, after U */
-    int64_t peak_activations;          /* slots: start of F to end of BW */
+    int64_t peak_activations;          /* slots: start of F to end of W or BW */
 };
 
 struct pl_metrics {

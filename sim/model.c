@@ -1,10 +1,8 @@
 /* Parameters and flops of a Llama-style decoder.
- *   block  2 d (norms) + d hd (2 H + 2 KV) + 3 d ffn;  whole = L blocks + d + V d
- * (head)
- *          + V d (input embedding unless tied)
+ *   block  2 d (norms) + d hd (2 H + 2 KV) + 3 d ffn
+ *   whole  L blocks + d + V d (head) + V d (input embedding unless tied)
  *   flops per token = 6 N + 12 L (H hd) T, N without an untied input embedding
- * Source: Narayanan et al. SC'21 section 5.1 without recomputation; semantics.md,
- * Results. */
+ * Source: Narayanan et al. SC'21 section 5.1 without recomputation. */
 #include "sim/model.h"
 
 #include <math.h>

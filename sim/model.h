@@ -1,6 +1,5 @@
 /* Description of a Llama-style decoder: immutable plain data, passed by pointer, owned by
- * the caller. Counts follow semantics.md (Results): N has the head once and no untied input
- * embedding for MFU; n_params counts every parameter, a tied table once. */
+ * the caller. */
 #ifndef PL_SIM_MODEL_H
 #define PL_SIM_MODEL_H
 
@@ -18,8 +17,10 @@ struct pl_model {
  * Errors: PL_ECONFIG naming the key. */
 int pl_model_check(const struct pl_model *model);
 
+/* Every parameter, a tied table once. */
 uint64_t pl_model_params(const struct pl_model *model);
-/* Training flops per token at sequence length T: 6 N + 12 layers heads*head_dim T. */
+/* Training flops per token at sequence length T: 6 N + 12 layers heads*head_dim T, N with
+ * the head once and without an untied input embedding, no causal discount. */
 double pl_model_flops(const struct pl_model *model, int T);
 
 /* Contiguous split of the layers over P stages: stage s holds layers first[s]..first[s+1]-1,

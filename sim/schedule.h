@@ -31,7 +31,7 @@ struct pl_shape {
     int64_t updates;  /* updates to run; microbatches = m * updates */
 };
 
-/* Closed forms of a schedule under uniform costs; NaN or -1 where there is none. */
+/* Closed forms of a schedule under uniform costs; NaN where there is none. */
 struct pl_closed {
     double makespan_s;       /* whole run */
     double bubble_over_ideal;
@@ -70,7 +70,7 @@ struct pl_schedule_type {
 };
 
 extern const struct pl_schedule_type *const pl_schedule_types[]; /* NULL-terminated */
-extern const char *const *pl_schedule_names(void);               /* same, names only */
+const char *const *pl_schedule_names(void);                      /* same, names only */
 const struct pl_schedule_type *pl_schedule_find(const char *name); /* NULL when unknown */
 
 /* Updates to run when the user gives none: 1, or ceil(2P/m) + 8 when asynchronous. */

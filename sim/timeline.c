@@ -7,7 +7,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 
-/* First and last tick of every (kind, stage, number); -1 where there is no such op. */
+/* Where every op is: by kind, stage and number. */
 struct index {
     const struct pl_timeline *t;
     const struct pl_schedule *sched;

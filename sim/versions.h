@@ -1,7 +1,7 @@
 /* The weight-version map, the hinge between simulator and trainer: which version of its
  * weights each stage reads for each microbatch, and which update consumes the gradient.
  * Version v = weights after v updates; tau = consuming update - forward version, always in
- * optimizer updates (semantics.md). Owned by the caller (pl_versions_free). */
+ * optimizer updates. Owned by the caller (pl_versions_free). */
 #ifndef PL_SIM_VERSIONS_H
 #define PL_SIM_VERSIONS_H
 

@@ -103,7 +103,7 @@ START_TEST(monotone)
 }
 END_TEST
 
-/* theory.md 4: relative price of delay at c = 0 is 1 + tau/(1/alpha - 3/4). */
+/* Relative price of delay at c = 0 is 1 + tau/(1/alpha - 3/4). */
 START_TEST(price_of_delay)
 {
     struct pl_bound_input in = plain;

@@ -54,8 +54,8 @@ START_TEST(limit_nesterov)
 END_TEST
 
 /* The best look-ahead, to the published grid of 0.1 and printed digits. At beta .9, tau
- * 1 papers.md prints 3.03, the first unstable point of a grid of .01: the limit
- * is 3.0249 (and z^3 - 1.9 z^2 + 1.65625 z - .45375, a = 3.025, c = 1.5, has radius >
+ * 1 the grid of .01 gives 3.03, its first unstable point: the limit is
+ * 3.0249 (and z^3 - 1.9 z^2 + 1.65625 z - .45375, a = 3.025, c = 1.5, has radius >
  * 1). */
 static const struct {
     double beta;

@@ -3,7 +3,7 @@
  *
  *   mean E||grad f(y_t)||_* <= Delta/(eta T) + L eta [1/2 + 2 A + 2 B (1-alpha)/alpha]
  *                              + 2 rho sigma [sqrt(alpha/(2-alpha)) + 1/(alpha T)],
- *   A = tau + c, B = 1 + 2 c (B = 1 for c = 0).
+ *   A = tau + c, B = 1 + 2 c.
  *
  * Derived for this project along Kovalev 2025 (arXiv 2503.12645); the published theorem
  * for delayed LMO methods (arXiv 2606.30634) may have other constants. Variants:
@@ -11,12 +11,13 @@
  *    sqrt(alpha^2 (2-alpha)^2 + alpha^2 (1-alpha)^4/(1-(1-alpha)^2));
  *  - inexact LMO, -<m,d> >= s_lo ||m||_*, ||d|| <= s_hi (Shulgin et al. 2025, arXiv
  *    2510.19933): left side times s_lo, 1/2 times s_hi^2, every 2 becomes s_lo + s_hi,
- * A and B times s_hi;
+ *    A and B times s_hi;
  *  - decoupled decay lambda: Frank-Wolfe with radius R = 1/lambda and step eta lambda;
- * 1/2 becomes 2, A and B double, and the left side is the mean of the gap <grad f(y),
- * y> + R ||grad f(y)||_*, so everything is multiplied by R. m_0 = g_0 is assumed. With
- * zero initialisation read m/(1-beta^(s+1)), which has the same LMO; the initial noise
- * term is then at most 2.27/(alpha T) sqrt(alpha/(2-alpha)). */
+ *    1/2 becomes 2, A and B double, and the left side is the mean of the gap
+ *    <grad f(y), y> + R ||grad f(y)||_*, so everything is multiplied by R.
+ * m_0 = g_0 is assumed. With zero initialisation read m/(1-beta^(s+1)), which has the
+ * same LMO; the initial noise term is then at most
+ * 2.27/(alpha T) sqrt(alpha/(2-alpha)). */
 #include "theory/bound.h"
 
 #include <assert.h>

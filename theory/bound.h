@@ -1,4 +1,5 @@
-/* A-priori bound on the mean dual gradient norm of a delayed LMO method; theory.md 3. */
+/* A-priori bound on the mean dual gradient norm of a delayed LMO method (bound.c
+ * has the formula). */
 #ifndef PL_THEORY_BOUND_H
 #define PL_THEORY_BOUND_H
 

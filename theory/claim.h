@@ -4,8 +4,7 @@
 
 enum pl_word {
     PL_REPRODUCED,     /* direction and stated range, at least 3 paired seeds */
-    PL_DIRECTION_ONLY, /* direction beyond the noise, but outside the range or 2 seeds
-                        */
+    PL_DIRECTION_ONLY, /* direction beyond the noise; outside the range or 2 seeds */
     PL_WITHIN_NOISE,   /* the interval of the paired difference includes no effect */
     PL_NOT_REPRODUCED, /* the opposite, or clearly outside */
     PL_NOT_TESTED
@@ -62,15 +61,15 @@ struct pl_noise_floor pl_claim_noise(const struct pl_claim_input *input,
 
 /* The table: as many as pl_claims_count(), in order; ids are stable. The rule of all:
  * - every size is judged from paired per-seed differences; "beyond the noise" means
- * that the 95 % t interval of their mean excludes zero;
+ *   that the 95 % t interval of their mean excludes zero;
  * - interval includes zero: within noise;
  * - beyond the noise in the stated direction, the size in the stated range (printed in
  *   `published`), 3 seeds or more: reproduced; outside the range or 2 seeds: direction
- * only;
- * - beyond the noise in the opposite direction, 3 seeds or more: not reproduced (2
- * seeds: within noise, the text says "opposite sign");
+ *   only;
+ * - beyond the noise in the opposite direction, 3 seeds or more: not reproduced
+ *   (2 seeds: within noise, the text says "opposite sign");
  * - "hardly hurts" is a bound: the whole interval below the limit is reproduced, also
- * when it includes zero; the whole interval above it is not reproduced;
+ *   when it includes zero; the whole interval above it is not reproduced;
  * - a share or ratio of gaps is judged only where the gap itself is beyond the noise;
  * - arms absent, fewer than 2 pairs: not tested, with the reason. */
 int pl_claims_count(void);

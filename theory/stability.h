@@ -1,4 +1,4 @@
-/* Linear stability of delayed momentum methods on curvature h, a = eta h; theory.md 6.
+/* Linear stability of delayed momentum methods on curvature h, a = eta h.
  * Pure functions of numbers. */
 #ifndef PL_THEORY_STABILITY_H
 #define PL_THEORY_STABILITY_H
@@ -26,7 +26,7 @@ double pl_stability_closed(double beta, int tau, double c, enum pl_momentum mome
                            const char **formula);
 
 /* Variance of the stationary noise with delay 1 over that of the synchronous run at equal
- * a: closed form (theory.md 6). NaN outside its range. */
+ * a: closed form. NaN outside its range. */
 double pl_noise_ratio(double a, double beta);
 /* Stationary variance of x for unit gradient noise and h = 1, any tau and c, from the
  * recursion's impulse response; infinite when unstable. */

@@ -1,5 +1,4 @@
 /* A drawing to a file: .svg directly, .png and .pdf through rsvg-convert. */
-#include <config.h> /* environ */
 #include "traces/draw.h"
 
 #include <errno.h>

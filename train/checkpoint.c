@@ -150,7 +150,7 @@ static int pass_rows(struct stream *st, struct meta *meta, struct pl_run_result 
     return pass_section(st, EVALS, r->evals, sizeof *r->evals * (size_t)r->n_evals);
 }
 
-/* Bytes of everything behind the header. */
+/* Bytes of the whole file. */
 static uint64_t file_bytes(const struct pl_run_state *run)
 {
     uint64_t bytes = sizeof(struct header) + SECTIONS * (2 * sizeof(uint64_t) + 4);

@@ -2,8 +2,8 @@
  * update from the gradient that update n consumes (tau updates old): c = 0 plain delay,
  * beta Nesterov form, 1 error feedback (arXiv 2606.30634), tau full weight prediction.
  * `lookahead` is the same trajectory stored at the other iterate: y -= u[n], gradients read
- * at y - c u[n-1] (prediction form). Hooks as in semantics.md; only the weight store writes
- * weights. */
+ * at y - c u[n-1] (prediction form). A corrector only names its c and which iterate is
+ * stored; the weight store (train/wstore.h) applies them. */
 #ifndef PL_TRAIN_CORRECT_H
 #define PL_TRAIN_CORRECT_H
 
@@ -28,7 +28,7 @@ struct pl_corrector {
 
 extern const struct pl_corrector_type *const pl_corrector_types[]; /* NULL-terminated:
     none nesterov feedback prediction custom lookahead */
-extern const char *const *pl_corrector_names(void);
+const char *const *pl_corrector_names(void);
 const struct pl_corrector_type *pl_corrector_find(const char *name);
 
 #endif

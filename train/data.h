@@ -7,12 +7,11 @@
 
 enum pl_split { PL_SPLIT_TRAIN, PL_SPLIT_VALID };
 
-struct pl_data_type; /* family: grammar (synthetic), text (bytes), tokens (.bin shards) */
-extern const char *const pl_data_names[]; /* NULL-terminated */
+extern const char *const pl_data_names[]; /* NULL-terminated: grammar text tokens */
 
 struct pl_data;
 
-/* name: grammar | text | tokens. path: UTF-8 text (bytes are tokens, vocabulary 256) or an
+/* name: grammar | text | tokens. path: any file (bytes are tokens, vocabulary 256) or an
  * llm.c/FineWeb .bin shard (memory-mapped); unused by grammar (vocabulary 256, its own
  * seeded text). The last valid_fraction of it is validation, unless valid_path names a
  * second file. vocab: ids must be below it; checked with the offset of the first offender.

@@ -1,6 +1,5 @@
 /* Any file as bytes: token = byte, vocabulary 256. Not decoded, so text that is not
  * UTF-8 is as good as any other. */
-#define _POSIX_C_SOURCE 200809L /* open, mmap */
 #include "train/data_source.h"
 
 #include <errno.h>

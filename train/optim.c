@@ -30,5 +30,5 @@ const struct pl_optim_type *pl_optim_find(const char *name)
 
 double pl_optim_beta(const struct pl_optim *o)
 {
-    return strcmp(o->type->name, "adamw") ? o->momentum : o->beta1;
+    return o->type->beta1_is_momentum ? o->beta1 : o->momentum;
 }

@@ -10,8 +10,8 @@
 
 struct pl_optim_type;
 
-/* Every switch of optimizers.md section 0 that the shipped rules disagree on; one struct
- * for all rules, filled from the optimizer.* keys. */
+/* Every switch that the shipped rules disagree on; one struct for all rules, filled from
+ * the optimizer.* keys. */
 struct pl_optim {
     const struct pl_optim_type *type;
     double lr;         /* peak rate; Muon: of hidden matrices */
@@ -30,24 +30,31 @@ struct pl_optim {
 
 struct pl_optim_type {
     const char *name, *summary, *source;
+    bool beta1_is_momentum; /* the first-moment coefficient is beta1, not momentum */
     /* Floats of persistent state for a tensor (zeroed before the first step), and of
      * scratch that is free between calls. */
     size_t (*state_floats)(const struct pl_optim *o, const struct pl_param *p);
     size_t (*scratch_floats)(const struct pl_optim *o, const struct pl_param *p);
     /* u = update of tensor p from gradient g (already clipped) at weights w; t = 1,2,...
-     * counts applied updates; rate multiplies lr and aux_lr (schedule x corrector). All
-     * arrays are the tensor's own, in device memory; g may be destroyed. */
+     * counts applied updates; rate multiplies lr and aux_lr (the schedule's). All arrays
+     * are the tensor's own, in device memory; g may be destroyed. */
     int (*step)(const struct pl_optim *o, const struct pl_device *dev,
                 const struct pl_param *p, float *g, const float *w, float *state,
                 float *scratch, int64_t t, double rate, float *u);
 };
 
 extern const struct pl_optim_type *const pl_optim_types[]; /* NULL-terminated */
-extern const char *const *pl_optim_names(void);
+const char *const *pl_optim_names(void);
 const struct pl_optim_type *pl_optim_find(const char *name);
 
-/* Effective first-moment coefficient and whether Nesterov is on, for c = beta and theory. */
+/* First-moment coefficient: the corrector `nesterov` takes it as its c. */
 double pl_optim_beta(const struct pl_optim *o);
+
+/* AdamW as in optim/adamw.c with the rate eta and this decay: what muon's tensors that are
+ * not hidden matrices take. state holds m, then v. */
+int pl_adamw_step(const struct pl_optim *o, const struct pl_device *dev,
+                  const struct pl_param *p, const float *g, const float *w, float *state,
+                  int64_t t, double eta, double decay, float *u);
 
 /* X (m,n) <- approximate polar factor by ns_steps of Jordan's quintic; scratch holds
  * 2 r^2 + r s floats, r = min, s = max(m,n). */

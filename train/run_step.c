@@ -39,22 +39,11 @@ static int accumulate(struct pl_run_state *run, int64_t micro, int64_t first, in
                                          run->backward, scale, run->grads, loss);
 }
 
-static bool fuses(const struct pl_run_spec *spec, int64_t n)
-{
-    const struct pl_versions *v = spec->versions;
-    if (spec->replay || !pl_versions_fused(v, n)) return false;
-    for (int s = 0; s < v->stages; s++)
-        for (int64_t i = n * v->m + 1; i < (n + 1) * v->m; i++)
-            if (v->backward[s * v->n_micro + i] !=
-                v->backward[s * v->n_micro + n * v->m])
-                return false;
-    return true;
-}
-
 int pl_run_gradient(struct pl_run_state *run, int64_t n, struct pl_row *row)
 {
     const struct pl_run_spec *spec = run->spec;
-    const int parts = fuses(spec, n) ? 1 : spec->versions->m, B = spec->batch / parts;
+    const bool fused = !spec->replay && pl_versions_fused(spec->versions, n);
+    const int parts = fused ? 1 : spec->versions->m, B = spec->batch / parts;
     int rc = 0;
     for (int s = 0; s < run->plan.n_stages && !rc; s++)
         rc = spec->device->zero(run->grads[s],

@@ -1,8 +1,10 @@
 /* 1F1B with flush (PipeDream-Flush, DAPPLE, Megatron's non-interleaved schedule): per
  * update stage s runs min(P-1-s, m) forwards, then one forward one backward, then
- * drains. T per update = (m + P - 1)(F + BW) + 2 c [(P-1) m / P + P - 2] + U  for P | m
- * or c = 0 activations min(m, P - s) Sources: Narayanan et al., ICML 2021 (arXiv
- * 2006.09503); Fan et al., PPoPP 2021. */
+ * drains.
+ *   T per update = (m + P - 1)(F + BW) + 2 c [(P-1) m / P + P - 2] + U  for P | m
+ *                  or c = 0
+ *   activations min(m, P - s)
+ * Sources: Narayanan et al., ICML 2021 (arXiv 2006.09503); Fan et al., PPoPP 2021. */
 #include <math.h>
 
 #include "sim/schedules/emit.h"

@@ -1,10 +1,11 @@
 /* PipeDream: 1F1B without flush; a stage updates its weights every m = K microbatches
  * and a forward reads whatever is live on its stage; the backward reads the same
- * (stashed). microbatch j of a group: tau = max(0, ceil((P-1-s-j) / K));  mean (P-1-s)
- * / K weight versions ceil((P-1-s) / K) + 1;  activations P - s time per update K (F +
- * BW) + U (c = 0) Sources: Narayanan et al., SOSP 2019 (arXiv 1806.03377); every K:
- * Ajanthan et al., arXiv 2505.01099, whose floor((2(P-i)+1)/(2K)), i from 1, is
- * floor((P-1-s)/K). */
+ * (stashed). Microbatch j of a group:
+ *   tau = max(0, ceil((P-1-s-j) / K));  mean (P-1-s) / K
+ *   weight versions ceil((P-1-s) / K) + 1;  activations P - s
+ *   time per update K (F + BW) + U  (c = 0)
+ * Sources: Narayanan et al., SOSP 2019 (arXiv 1806.03377); every K: Ajanthan et al.,
+ * arXiv 2505.01099, whose floor((2(P-i)+1)/(2K)), i from 1, is floor((P-1-s)/K). */
 #include "sim/schedules/emit.h"
 
 static int64_t reads(const struct pl_shape *shape, int64_t group)

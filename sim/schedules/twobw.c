@@ -1,8 +1,8 @@
 /* PipeDream-2BW: 1F1B without flush, two weight versions: group g reads version g - 1
- * on every stage, so tau = 1 everywhere (groups 0 and 1 read version 0). time per
- * update m (F + BW) + U (c = 0);  weight versions 2;  activations P - s m >= P: with
- * fewer, forwards of group g start before update g - 2 can have happened. Source:
- * Narayanan et al., ICML 2021 (arXiv 2006.09503). */
+ * on every stage, so tau = 1 everywhere (groups 0 and 1 read version 0).
+ *   time per update m (F + BW) + U  (c = 0);  weight versions 2;  activations P - s
+ * m >= P: with fewer, forwards of group g start before update g - 2 can have happened.
+ * Source: Narayanan et al., ICML 2021 (arXiv 2006.09503). */
 #include "base/err.h"
 #include "sim/schedules/emit.h"
 

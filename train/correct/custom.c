@@ -1,8 +1,6 @@
 /* x[n+1] = x[n] - (1+c) u[n] + c u[n-1] with c = corrector.c, which must be given. */
 #include "train/correct.h"
 
-#include <math.h>
-
 static double coefficient(double given, double beta, int64_t tau)
 {
     (void)beta, (void)tau;

@@ -2,8 +2,6 @@
  * 2006.09503). */
 #include "train/correct.h"
 
-#include <math.h>
-
 static double coefficient(double given, double beta, int64_t tau)
 {
     (void)given, (void)beta, (void)tau;

@@ -21,21 +21,6 @@ static size_t scratch_floats(const struct pl_optim *o, const struct pl_param *p)
     return 2 * r * r + pl_param_size(p);
 }
 
-static int auxiliary(const struct pl_optim *o, const struct pl_device *dev,
-                     const struct pl_param *p, const float *g, const float *w,
-                     float *state, int64_t t, double rate, float *u)
-{
-    const size_t n = pl_param_size(p);
-    const struct pl_adamw_args args = {.eta = rate * o->aux_lr,
-                                       .decay = o->aux_decay,
-                                       .beta1 = o->beta1,
-                                       .beta2 = o->beta2,
-                                       .eps = o->eps,
-                                       .bc1 = 1 - pow(o->beta1, (double)t),
-                                       .bc2 = 1 - pow(o->beta2, (double)t)};
-    return dev->adamw(n, &args, g, w, state, state + n, u);
-}
-
 static double shape_scale(const struct pl_optim *o, const struct pl_param *p)
 {
     double m = p->rows, n = p->cols;
@@ -46,7 +31,8 @@ static int step(const struct pl_optim *o, const struct pl_device *dev,
                 const struct pl_param *p, float *g, const float *w, float *M,
                 float *scratch, int64_t t, double rate, float *u)
 {
-    if (p->kind != PL_PARAM_MATRIX) return auxiliary(o, dev, p, g, w, M, t, rate, u);
+    if (p->kind != PL_PARAM_MATRIX)
+        return pl_adamw_step(o, dev, p, g, w, M, t, rate * o->aux_lr, o->aux_decay, u);
     const size_t n = pl_param_size(p);
     const double mu = o->momentum, in = o->ema ? 1 - mu : 1, eta = rate * o->lr;
     int rc = dev->axpby(n, (float)in, g, (float)mu, M);
@@ -61,9 +47,10 @@ static int step(const struct pl_optim *o, const struct pl_device *dev,
 }
 
 const struct pl_optim_type pl_optim_muon = {
-    "muon",
-    "orthogonalised momentum for hidden matrices, AdamW elsewhere",
-    "KellerJordan/Muon; Moonlight, arXiv 2502.16982",
-    state_floats,
-    scratch_floats,
-    step};
+    .name = "muon",
+    .summary = "orthogonalised momentum for hidden matrices, AdamW elsewhere",
+    .source = "KellerJordan/Muon; Moonlight, arXiv 2502.16982",
+    .state_floats = state_floats,
+    .scratch_floats = scratch_floats,
+    .step = step,
+};

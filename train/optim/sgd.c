@@ -1,8 +1,9 @@
-/* SGD with momentum. Sum form m = mu m + g (torch; the first call sets m = g when
- * first_copies), or EMA form m = mu m + (1-mu) g (heavy ball of the theory);
- * direction d = m, or Nesterov's g + mu m (EMA: (1-mu) g + mu m); u = eta d + eta decay
- * w, or decay coupled into g before the momentum. Source: torch.optim.SGD; Polyak 1964.
- */
+/* SGD with momentum mu:
+ *   m = mu m + g (sum form, torch; the first call sets m = g when first_copies) or
+ *   m = mu m + (1-mu) g (EMA form, heavy ball of the theory);
+ *   d = m, or with Nesterov g + mu m (EMA: (1-mu) g + mu m);
+ *   u = eta d + eta decay w, or decay coupled: g + decay w before the momentum.
+ * Source: torch.optim.SGD; Polyak 1964. */
 #include "train/optim.h"
 
 static size_t state_floats(const struct pl_optim *o, const struct pl_param *p)
@@ -41,9 +42,11 @@ static int step(const struct pl_optim *o, const struct pl_device *dev,
     return rc;
 }
 
-const struct pl_optim_type pl_optim_sgd = {"sgd",
-                                           "stochastic gradient descent with momentum",
-                                           "torch.optim.SGD",
-                                           state_floats,
-                                           scratch_floats,
-                                           step};
+const struct pl_optim_type pl_optim_sgd = {
+    .name = "sgd",
+    .summary = "stochastic gradient descent with momentum",
+    .source = "torch.optim.SGD",
+    .state_floats = state_floats,
+    .scratch_floats = scratch_floats,
+    .step = step,
+};
