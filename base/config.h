@@ -1,11 +1,12 @@
-/* Configuration: one table declares every key; the YAML reader, --set, --help, the man page,
- * the resolved copy in the trace and the experiment arms all come from it.
+/* Configuration: one table declares every key; the YAML reader, --set, --help, the man
+ * page, the resolved copy in the trace and the experiment arms all come from it.
  *
- * A file is YAML: nested maps are dotted keys (schedule: {name: 2bw} is schedule.name: 2bw).
- * Three top-level keys are not in the table: `seeds` (list of ints), `axes` (map of axis ->
- * map of label -> overrides) and `title` (text). The arms of an experiment are the product
- * of the axes in file order; a file without axes has one arm.
- * Ownership: pl_config_new / pl_config_free; returned strings and arrays are borrowed. */
+ * A file is YAML: nested maps are dotted keys (schedule: {name: 2bw} is schedule.name:
+ * 2bw). Three top-level keys are not in the table: `seeds` (list of ints), `axes` (map
+ * of axis -> map of label -> overrides) and `title` (text). The arms of an experiment
+ * are the product of the axes in file order; a file without axes has one arm.
+ * Ownership: pl_config_new / pl_config_free; returned strings and arrays are borrowed.
+ */
 #ifndef PL_BASE_CONFIG_H
 #define PL_BASE_CONFIG_H
 
@@ -38,8 +39,9 @@ struct pl_key {
 /* The table, ending with name == NULL. */
 extern const struct pl_key pl_keys[];
 
-/* Tell the table which names a NAME key accepts (the families live above base/). names is
- * NULL-terminated and borrowed for the life of the program. Bug if key is unknown. */
+/* Tell the table which names a NAME key accepts (the families live above base/). names
+ * is NULL-terminated and borrowed for the life of the program. Bug if key is unknown.
+ */
 void pl_config_register(const char *key, const char *const *names);
 const char *const *pl_config_choices(const char *key); /* NULL when any name will do */
 
@@ -52,8 +54,8 @@ void pl_config_free(struct pl_config *config);
  * file:line:column, the cause and the nearest valid key; config is then unusable. */
 int pl_config_load(struct pl_config *config, const char *path);
 
-/* One assignment "key=value" (list: "a,b,c"); origin ("--set") starts the message. Applies
- * to every arm: it wins over the file and over the axes. */
+/* One assignment "key=value" (list: "a,b,c"); origin ("--set") starts the message.
+ * Applies to every arm: it wins over the file and over the axes. */
 int pl_config_set(struct pl_config *config, const char *assignment, const char *origin);
 int pl_config_set_value(struct pl_config *config, const char *key, const char *value,
                         const char *origin);
@@ -62,10 +64,12 @@ int pl_config_set_value(struct pl_config *config, const char *key, const char *v
 int64_t pl_config_int(const struct pl_config *config, const char *key);
 double pl_config_real(const struct pl_config *config, const char *key);
 bool pl_config_bool(const struct pl_config *config, const char *key);
-const char *pl_config_text(const struct pl_config *config, const char *key); /* TEXT, NAME */
+/* TEXT and NAME. */
+const char *pl_config_text(const struct pl_config *config, const char *key);
 pl_tick pl_config_time(const struct pl_config *config, const char *key);
 const pl_tick *pl_config_times(const struct pl_config *config, const char *key, int *n);
-bool pl_config_given(const struct pl_config *config, const char *key); /* not the default */
+/* Not the default? */
+bool pl_config_given(const struct pl_config *config, const char *key);
 
 /* Value as text that pl_config_set_value reads back; caller frees. */
 char *pl_config_value(const struct pl_config *config, const char *key);
@@ -84,12 +88,13 @@ const char *pl_config_label(const struct pl_config *config, int axis, int label)
 int pl_config_n_arms(const struct pl_config *config);
 /* Label number of arm on axis (last axis varies fastest). */
 int pl_config_arm_label(const struct pl_config *config, int arm, int axis);
-/* The arm's own configuration (axes applied, then --set); caller frees. Never fails: the
- * overrides were checked when the file was read. */
+/* The arm's own configuration (axes applied, then --set); caller frees. Never fails:
+ * the overrides were checked when the file was read. */
 int pl_config_arm(const struct pl_config *config, int arm, struct pl_config **out);
 
-/* Every key with its resolved value as YAML that pl_config_load reads back (title, seeds
- * and axes included when only_given is false); only keys given when only_given. */
+/* Every key with its resolved value as YAML that pl_config_load reads back (title,
+ * seeds and axes included when only_given is false); only keys given when only_given.
+ */
 void pl_config_print(const struct pl_config *config, bool only_given, FILE *out);
 /* Same as a string; caller frees. */
 char *pl_config_dump(const struct pl_config *config, bool only_given);

@@ -101,7 +101,8 @@ char *pl_config_value(const struct pl_config *config, const char *key)
     size_t n = 0;
     FILE *out = open_memstream(&text, &n);
     for (int k = 0; out && pl_keys[k].name; k++)
-        if (!strcmp(pl_keys[k].name, key)) put_value(&pl_keys[k], &config->values[k], out);
+        if (!strcmp(pl_keys[k].name, key))
+            put_value(&pl_keys[k], &config->values[k], out);
     if (out) fclose(out);
     assert(text && n);
     return text;

@@ -7,7 +7,7 @@
 enum {
     PL_MAX_KEYS = 256,
     PL_MAX_LIST = 4096, /* entries of a list of durations, seeds */
-    PL_MAX_LABEL = 64, /* characters */
+    PL_MAX_LABEL = 64,  /* characters */
     PL_MAX_ARMS = 10000
 };
 

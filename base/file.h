@@ -1,5 +1,5 @@
-/* Files that are whole or absent: written to a temporary name beside the target, synced,
- * then renamed. Also a checksum. */
+/* Files that are whole or absent: written to a temporary name beside the target,
+ * synced, then renamed. Also a checksum. */
 #ifndef PL_BASE_FILE_H
 #define PL_BASE_FILE_H
 
@@ -9,8 +9,8 @@
 
 struct pl_file;
 
-/* Start writing path through a temporary; NULL + message (PL_EIO) when the folder is not
- * writable. Write to pl_file_stream(). */
+/* Start writing path through a temporary; NULL + message (PL_EIO) when the folder is
+ * not writable. Write to pl_file_stream(). */
 struct pl_file *pl_file_create(const char *path);
 FILE *pl_file_stream(struct pl_file *file);
 /* Flush, sync, rename, free. On any write error (disk full): PL_EIO, the temporary is
@@ -18,13 +18,14 @@ FILE *pl_file_stream(struct pl_file *file);
 int pl_file_commit(struct pl_file *file);
 void pl_file_discard(struct pl_file *file); /* remove the temporary; NULL is fine */
 
-/* Same ending for a temporary that a library wrote under its own name: sync and rename. */
+/* Same ending for a temporary that a library wrote under its own name: sync and rename.
+ */
 int pl_file_install(const char *temporary, const char *path);
 /* Name for such a temporary beside path; caller frees. */
 char *pl_file_temporary(const char *path);
 
-/* Whole file into memory (NUL-terminated; caller frees). PL_EINPUT when missing, a folder,
- * or larger than max_bytes. */
+/* Whole file into memory (NUL-terminated; caller frees). PL_EINPUT when missing, a
+ * folder, or larger than max_bytes. */
 int pl_file_read(const char *path, size_t max_bytes, char **data, size_t *n);
 
 uint32_t pl_crc32(uint32_t crc, const void *data, size_t n); /* zlib's; start with 0 */

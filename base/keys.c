@@ -1,6 +1,7 @@
 /* THE table of configuration keys. */
 #include "base/config.h"
 
+/* clang-format off */
 #define INT(name, fallback, min, max, unit, help)                                      \
     {name, PL_KEY_INT, unit, fallback, min, max, NULL, help}
 #define REAL(name, fallback, min, max, unit, help)                                     \
@@ -10,6 +11,7 @@
 #define NAME(name, fallback, choices, help)                                            \
     {name, PL_KEY_NAME, "", fallback, 0, 0, choices, help}
 #define TIMES(name, fallback, help) {name, PL_KEY_TIMES, "s", fallback, 0, 0, NULL, help}
+/* clang-format on */
 
 static const char *const scopes[] = {"auto", "global", "stage", "none", NULL};
 static const char *const fidelities[] = {"auto", "global", "stash", NULL};
@@ -24,7 +26,8 @@ const struct pl_key pl_keys[] = {
     INT("schedule.microbatches", "0", 0, 1048576, "",
         "m, microbatches per optimizer update; 0: the schedule's default"),
     INT("schedule.updates", "0", 0, 1e9, "",
-        "updates that `sim` runs; 0: 1, or enough for the steady state when asynchronous"),
+        "updates that `sim` runs; 0: 1, or enough for the steady state when "
+        "asynchronous"),
 
     TIMES("cost.forward", "1 ms", "forward of one microbatch on a stage (one, or P)"),
     TIMES("cost.backward", "1 ms", "input gradient of one microbatch (one, or P)"),
@@ -45,9 +48,11 @@ const struct pl_key pl_keys[] = {
     REAL("model.rope_theta", "10000", 1, 1e12, "", "base of the rotary angles"),
     REAL("model.norm_eps", "1e-5", 0, 1, "", "epsilon of RMSNorm"),
 
-    NAME("data.source", "grammar", NULL, "grammar (built in), text (bytes) or tokens (.bin)"),
+    NAME("data.source", "grammar", NULL,
+         "grammar (built in), text (bytes) or tokens (.bin)"),
     TEXT("data.text", "", "UTF-8 text file; implies data.source: text"),
-    TEXT("data.tokens", "", "llm.c/FineWeb .bin token shard; implies data.source: tokens"),
+    TEXT("data.tokens", "",
+         "llm.c/FineWeb .bin token shard; implies data.source: tokens"),
     TEXT("data.valid", "", "separate validation file of the same kind"),
     REAL("data.valid_fraction", "0.05", 0.0001, 0.5, "",
          "last part of the data kept for validation"),
@@ -58,14 +63,17 @@ const struct pl_key pl_keys[] = {
     INT("train.seq", "128", 1, 1048576, "", "tokens per sequence"),
     INT("train.eval_every", "25", 1, 1e9, "updates", "distance between evaluations"),
     INT("train.eval_sequences", "64", 0, 1048576, "", "validation sequences; 0: none"),
-    REAL("train.diverged_above", "20", 0, 1e30, "nat", "loss that ends a run as diverged"),
-    BOOL("train.replay", "no", "run microbatches one by one even where they could fuse"),
+    REAL("train.diverged_above", "20", 0, 1e30, "nat",
+         "loss that ends a run as diverged"),
+    BOOL("train.replay", "no",
+         "run microbatches one by one even where they could fuse"),
     REAL("train.checkpoint_s", "10", 0, 1e9, "s", "seconds between checkpoints"),
     INT("train.workers", "0", 0, 1024, "", "runs at a time; 0: one per core"),
 
     NAME("optimizer.name", "adamw", NULL, "update rule"),
     REAL("optimizer.lr", "3e-3", 0, 1e6, "", "peak rate (Muon: of hidden matrices)"),
-    REAL("optimizer.aux_lr", "3e-3", 0, 1e6, "", "Muon: AdamW rate of all other tensors"),
+    REAL("optimizer.aux_lr", "3e-3", 0, 1e6, "",
+         "Muon: AdamW rate of all other tensors"),
     REAL("optimizer.beta1", "0.9", 0, 0.999999, "", "AdamW first moment"),
     REAL("optimizer.beta2", "0.95", 0, 0.999999999, "", "AdamW second moment"),
     REAL("optimizer.eps", "1e-8", 0, 1, "", "AdamW epsilon (bias-corrected form)"),
@@ -87,10 +95,12 @@ const struct pl_key pl_keys[] = {
     REAL("clip.norm", "1", 0, 1e30, "", "gradient norm limit; 0: none"),
     NAME("clip.scope", "auto", scopes,
          "over the whole model or per stage; auto: global where the delay is uniform"),
-    NAME("delay.fidelity", "auto", fidelities, "what stages may read: see pipelag-run(1)"),
+    NAME("delay.fidelity", "auto", fidelities,
+         "what stages may read: see pipelag-run(1)"),
     NAME("corrector.name", "none", NULL, "delay corrector"),
     REAL("corrector.c", "nan", -100, 100, "", "look-ahead; nan: the corrector's own"),
-    NAME("corrector.start", "hold", starts, "update before the first: zero, or the first"),
+    NAME("corrector.start", "hold", starts,
+         "update before the first: zero, or the first"),
     TEXT("segments", "",
          "stretches 'SCHEDULE[+CORRECTOR]:UPDATES ...' that replace schedule.name"),
 

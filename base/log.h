@@ -11,13 +11,14 @@ void pl_log_set_level(enum pl_log_level level); /* default PL_LOG_INFO */
 void pl_log(enum pl_log_level level, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* Progress of a long job: on a terminal a bar with rate and ETA, redrawn at most 10 times a
- * second; elsewhere a plain line at most every 10 s. One at a time. */
+/* Progress of a long job: on a terminal a bar with rate and ETA, redrawn at most 10
+ * times a second; elsewhere a plain line at most every 10 s. One at a time. */
 void pl_progress_begin(const char *label, double total, const char *unit);
 void pl_progress_update(double done, const char *note); /* note may be NULL */
 void pl_progress_end(void);
 
-/* Seconds since the start of the process, monotonic; for progress only, never results. */
+/* Seconds since the start of the process, monotonic; for progress only, never results.
+ */
 double pl_clock(void);
 
 #endif

@@ -7,7 +7,8 @@ void pl_rng_bits(uint64_t seed, enum pl_purpose purpose, uint64_t a, uint32_t b,
                  uint32_t out[4])
 {
     philox4x32_key_t key = {{(uint32_t)seed, (uint32_t)(seed >> 32)}};
-    philox4x32_ctr_t counter = {{(uint32_t)a, (uint32_t)(a >> 32), b, (uint32_t)purpose}};
+    philox4x32_ctr_t counter = {
+        {(uint32_t)a, (uint32_t)(a >> 32), b, (uint32_t)purpose}};
     philox4x32_ctr_t bits = philox4x32(counter, key);
     for (int i = 0; i < 4; i++) out[i] = bits.v[i];
 }

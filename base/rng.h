@@ -1,5 +1,5 @@
-/* Counter-based random numbers (Random123's Philox4x32-10): a number is a pure function of
- * (seed, purpose, a, b), so delay, device and thread count never shift a stream.
+/* Counter-based random numbers (Random123's Philox4x32-10): a number is a pure function
+ * of (seed, purpose, a, b), so delay, device and thread count never shift a stream.
  * Source: Salmon et al., SC'11. Stateless: nothing to own. */
 #ifndef PL_BASE_RNG_H
 #define PL_BASE_RNG_H

@@ -1,12 +1,12 @@
 /* The device layer: one table of operations on float32 row-major arrays.
  *
- * A device is a constant struct; pointers named x, y, w ... are device memory from alloc()
- * (host-like devices: plain memory). Integer arrays (tokens, targets) are device memory too.
- * Calls are ordered as issued. Operations do not allocate. Shapes are in the argument lines;
- * T = sequence length, rows = B * T. Operations return 0 or a negative code with a message
- * (only cuda can fail); reductions return double through a pointer.
- * Tolerance of an op against `ref`: |x - ref| <= c n eps(float32) scale, c in the
- * conformance test's table, n the reduction length. */
+ * A device is a constant struct; pointers named x, y, w ... are device memory from
+ * alloc() (host-like devices: plain memory). Integer arrays (tokens, targets) are
+ * device memory too. Calls are ordered as issued. Operations do not allocate. Shapes
+ * are in the argument lines; T = sequence length, rows = B * T. Operations return 0 or
+ * a negative code with a message (only cuda can fail); reductions return double through
+ * a pointer. Tolerance of an op against `ref`: |x - ref| <= c n eps(float32) scale, c
+ * in the conformance test's table, n the reduction length. */
 #ifndef PL_GPU_DEVICE_H
 #define PL_GPU_DEVICE_H
 
@@ -25,9 +25,9 @@ struct pl_attention_shape {
 };
 
 struct pl_adamw_args {
-    double eta, decay;     /* u includes eta * decay * w */
+    double eta, decay; /* u includes eta * decay * w */
     double beta1, beta2, eps;
-    double bc1, bc2;       /* 1 - beta^t */
+    double bc1, bc2; /* 1 - beta^t */
 };
 
 struct pl_device {
@@ -38,18 +38,20 @@ struct pl_device {
     void (*close)(void);
     void (*describe)(char *text, size_t n); /* hardware and library, one line */
 
-    /* Memory. alloc: zeroed, *ptr NULL and PL_EMEM (bytes asked, free) when it fails. */
+    /* Memory. alloc: zeroed, *ptr NULL and PL_EMEM (bytes asked, free) when it fails.
+     */
     int (*alloc)(size_t bytes, void **ptr);
     void (*release)(void *ptr);
-    int (*upload)(void *dst, const void *src, size_t bytes);   /* host to device */
-    int (*download)(void *dst, const void *src, size_t bytes); /* device to host, waits */
-    int (*copy)(void *dst, const void *src, size_t bytes);     /* device to device */
+    int (*upload)(void *dst, const void *src, size_t bytes); /* host to device */
+    /* Device to host; waits. */
+    int (*download)(void *dst, const void *src, size_t bytes);
+    int (*copy)(void *dst, const void *src, size_t bytes); /* device to device */
     int (*zero)(void *dst, size_t bytes);
 
     /* C (M,N) = alpha op(A) op(B) + beta C; op(A) is M x K, op(B) is K x N; ld = floats
      * between rows as stored; ta/tb: stored transposed. beta = 0 never reads C. */
-    int (*gemm)(bool ta, bool tb, int M, int N, int K, float alpha, const float *A, int lda,
-                const float *B, int ldb, float beta, float *C, int ldc);
+    int (*gemm)(bool ta, bool tb, int M, int N, int K, float alpha, const float *A,
+                int lda, const float *B, int ldb, float beta, float *C, int ldc);
 
     /* y = a x + b y, n elements; b = 0 never reads y. */
     int (*axpby)(size_t n, float a, const float *x, float b, float *y);
@@ -59,20 +61,22 @@ struct pl_device {
     int (*sign)(size_t n, const float *x, float *y);
 
     /* out (rows,d) = table[tokens[r]]; dtable += scatter of dout, in row order. */
-    int (*embed)(int rows, int d, const int32_t *tokens, const float *table, float *out);
+    int (*embed)(int rows, int d, const int32_t *tokens, const float *table,
+                 float *out);
     int (*embed_back)(int rows, int d, const int32_t *tokens, const float *dout,
                       float *dtable);
 
     /* y = x / rms(x) * gain, rstd (rows) = (mean x^2 + eps)^-1/2.
      * back: dx += ..., dgain (d) += ... (row order). */
-    int (*rmsnorm)(int rows, int d, float eps, const float *x, const float *gain, float *y,
-                   float *rstd);
+    int (*rmsnorm)(int rows, int d, float eps, const float *x, const float *gain,
+                   float *y, float *rstd);
     int (*rmsnorm_back)(int rows, int d, const float *x, const float *gain,
                         const float *rstd, const float *dy, float *dx, float *dgain);
 
-    /* Rotary embedding (half-split pairs i, i + head_dim/2; angle t theta^(-2i/head_dim))
-     * in place on n_heads heads of head_dim at the start of rows of ld floats, position
-     * t = row % T; direction +1 forward, -1 backward (transpose). */
+    /* Rotary embedding (half-split pairs i, i + head_dim/2; angle
+     * t theta^(-2i/head_dim)) in place on n_heads heads of head_dim at the start of
+     * rows of ld floats, position t = row % T; direction +1 forward, -1 backward
+     * (transpose). */
     int (*rope)(int rows, int T, int n_heads, int head_dim, int ld, double theta,
                 int direction, float *x);
 
@@ -80,8 +84,8 @@ struct pl_device {
      * h / (heads / kv_heads). qkv (B*T, (heads + 2 kv_heads) head_dim), out (B*T, heads
      * head_dim), lse (B, heads, T) log-sum-exp of the scores.
      * back: dqkv is overwritten. Memory O(T) per head beyond the arguments. */
-    int (*attention)(const struct pl_attention_shape *shape, const float *qkv, float *out,
-                     float *lse);
+    int (*attention)(const struct pl_attention_shape *shape, const float *qkv,
+                     float *out, float *lse);
     int (*attention_back)(const struct pl_attention_shape *shape, const float *qkv,
                           const float *out, const float *lse, const float *dout,
                           float *dqkv);
@@ -91,23 +95,24 @@ struct pl_device {
     int (*swiglu_back)(int rows, int f, const float *gate_up, const float *dh,
                        float *dgate_up);
 
-    /* *loss = sum over rows of -log softmax(logits)[target] (double). When scale != 0 the
-     * logits are overwritten with scale * (softmax - onehot). */
+    /* *loss = sum over rows of -log softmax(logits)[target] (double). When scale != 0
+     * the logits are overwritten with scale * (softmax - onehot). */
     int (*xent)(int rows, int vocab, float *logits, const int32_t *targets, float scale,
                 double *loss);
 
     /* AdamW (torch form), n elements: m, v updated;
      * u = eta/bc1 m / (sqrt(v)/sqrt(bc2) + eps) + eta decay w. */
-    int (*adamw)(size_t n, const struct pl_adamw_args *args, const float *g, const float *w,
-                 float *m, float *v, float *u);
+    int (*adamw)(size_t n, const struct pl_adamw_args *args, const float *g,
+                 const float *w, float *m, float *v, float *u);
 };
 
-/* `ref` plain loops with double accumulation, the oracle; `host` OpenBLAS and vector loops,
- * one thread; `cuda` a shared object opened at run time. */
+/* `ref` plain loops with double accumulation, the oracle; `host` OpenBLAS and vector
+ * loops, one thread; `cuda` a shared object opened at run time. */
 extern const struct pl_device pl_device_ref, pl_device_host;
 
 extern const char *const pl_device_names[]; /* NULL-terminated: ref host cuda */
-/* Find and open. Errors: PL_ENODEV: unknown name (nearest given), or no such hardware. */
+/* Find and open. Errors: PL_ENODEV: unknown name (nearest given), or no such hardware.
+ */
 int pl_device_get(const char *name, const struct pl_device **device);
 
 #ifdef __cplusplus

@@ -1,6 +1,7 @@
 /* Inside of the device `host`: its operations exist once for each instruction set,
  * built from the same text (host_gemm.h, host_layers.h and host_attention.h, which
- * host_base.c, host_avx2.c and host_avx512.c include), and host.c picks by CPUID at each call. Tests run all three sets. */
+ * host_base.c, host_avx2.c and host_avx512.c include), and host.c picks by CPUID at
+ * each call. Tests run all three sets. */
 #ifndef PL_GPU_HOST_H
 #define PL_GPU_HOST_H
 

@@ -63,7 +63,8 @@ int pl_cost_scale(struct pl_cost *cost, int64_t factor)
 {
     static const char *const keys[] = {"cost.forward", "cost.backward", "cost.weight",
                                        "link.time"};
-    pl_tick *const columns[] = {cost->forward, cost->backward, cost->weight, cost->link};
+    pl_tick *const columns[] = {cost->forward, cost->backward, cost->weight,
+                                cost->link};
     if (factor < 1)
         return pl_fail(PL_ECONFIG, "cost factor is %lld, expected at least 1",
                        (long long)factor);

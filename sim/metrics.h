@@ -14,23 +14,24 @@ struct pl_stage_metrics {
 };
 
 struct pl_metrics {
-    double makespan_s;          /* T: global end */
-    double ideal_s;             /* work of the busiest device */
-    double step_s;              /* mean spacing of U on stage 0 over the steady window */
-    double bubble;              /* (T - ideal) / T */
-    double bubble_over_ideal;   /* (T - ideal) / ideal */
+    double makespan_s;        /* T: global end */
+    double ideal_s;           /* work of the busiest device */
+    double step_s;            /* mean spacing of U on stage 0 over the steady window */
+    double bubble;            /* (T - ideal) / T */
+    double bubble_over_ideal; /* (T - ideal) / ideal */
     double bubble_parallelogram; /* T = max over stages of last end - first start */
-    double bubble_steady;       /* 1 - busiest device's work per update / step_s */
+    double bubble_steady;        /* 1 - busiest device's work per update / step_s */
     /* Updates of the steady window, [from, to). Synchronous: all. Asynchronous: whole
-     * periods of c = ceil(P/m) updates from update c on, ending at least c before the end
-     * (the drain) when the run has 3 c updates. Empty for shorter than 2 c: then step_s,
-     * bubble_steady and tau are NaN and weight_versions 0. */
+     * periods of c = ceil(P/m) updates from update c on, ending at least c before the
+     * end (the drain) when the run has 3 c updates. Empty for shorter than 2 c: then
+     * step_s, bubble_steady and tau are NaN and weight_versions 0. */
     int64_t steady_from, steady_to;
     int stages;
     struct pl_stage_metrics *stage; /* [stages], owned: pl_metrics_free */
 };
 
-void pl_metrics_compute(const struct pl_timeline *timeline, const struct pl_schedule *sched,
+void pl_metrics_compute(const struct pl_timeline *timeline,
+                        const struct pl_schedule *sched,
                         const struct pl_versions *versions, struct pl_metrics *out);
 void pl_metrics_free(struct pl_metrics *metrics);
 

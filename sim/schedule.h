@@ -26,16 +26,16 @@ struct pl_op {
 };
 
 struct pl_shape {
-    int P;            /* devices = stages */
-    int m;            /* microbatches per update */
-    int64_t updates;  /* updates to run; microbatches = m * updates */
+    int P;           /* devices = stages */
+    int m;           /* microbatches per update */
+    int64_t updates; /* updates to run; microbatches = m * updates */
 };
 
 /* Closed forms of a schedule under uniform costs; NaN where there is none. */
 struct pl_closed {
-    double makespan_s;       /* whole run */
+    double makespan_s; /* whole run */
     double bubble_over_ideal;
-    double step_s;           /* steady state of an asynchronous schedule */
+    double step_s; /* steady state of an asynchronous schedule */
 };
 
 struct pl_schedule_type;
@@ -50,14 +50,15 @@ struct pl_schedule {
 
 struct pl_schedule_type {
     const char *name, *summary, *source;
-    bool async;        /* no flush between updates */
-    /* One version per microbatch on all stages: fidelity and clip.scope may be `global`,
-     * and are by default. */
+    bool async; /* no flush between updates */
+    /* One version per microbatch on all stages: fidelity and clip.scope may be
+     * `global`, and are by default. */
     bool global_version;
-    int default_m;     /* 0: P for asynchronous, else 2 P */
+    int default_m; /* 0: P for asynchronous, else 2 P */
     int (*check)(const struct pl_shape *shape);
     int (*emit)(const struct pl_shape *shape, struct pl_schedule *out);
-    /* Version that the forward of group must read, or -1: whatever is live when it runs. */
+    /* Version that the forward of group must read, or -1: whatever is live when it
+     * runs. */
     int64_t (*reads)(const struct pl_shape *shape, int64_t group);
     /* Closed forms beside the simulated numbers; costs are uniform when called. */
     void (*closed)(const struct pl_shape *shape, const struct pl_cost *cost,
@@ -71,13 +72,14 @@ struct pl_schedule_type {
 
 extern const struct pl_schedule_type *const pl_schedule_types[]; /* NULL-terminated */
 const char *const *pl_schedule_names(void);                      /* same, names only */
-const struct pl_schedule_type *pl_schedule_find(const char *name); /* NULL when unknown */
+/* NULL when unknown. */
+const struct pl_schedule_type *pl_schedule_find(const char *name);
 
 /* Updates to run when the user gives none: 1, or ceil(2P/m) + 8 when asynchronous. */
 int64_t pl_schedule_default_updates(const struct pl_schedule_type *type, int P, int m);
 
-/* Generate. Errors: PL_ECONFIG (P or m out of range, too many ops for memory: named with the
- * count), PL_EUNSUP (shape refused by the schedule, with the reason). */
+/* Generate. Errors: PL_ECONFIG (P or m out of range, too many ops for memory: named
+ * with the count), PL_EUNSUP (shape refused by the schedule, with the reason). */
 int pl_schedule_new(const struct pl_schedule_type *type, const struct pl_shape *shape,
                     struct pl_schedule *out);
 /* Each op once, F before B before W of a microbatch, U after its group. PL_ECHECK. */

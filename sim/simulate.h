@@ -1,4 +1,5 @@
-/* One call from shape and costs to timeline, version map and metrics: what cli/ uses. */
+/* One call from shape and costs to timeline, version map and metrics: what cli/ uses.
+ */
 #ifndef PL_SIM_SIMULATE_H
 #define PL_SIM_SIMULATE_H
 
@@ -15,8 +16,8 @@ struct pl_simulation { /* owned: pl_simulation_free */
  * Errors: those of the steps; *out untouched. */
 int pl_simulate(const struct pl_schedule_type *type, const struct pl_shape *shape,
                 const struct pl_cost *cost, bool barrier, struct pl_simulation *out);
-/* Forget the ops (schedule and timeline) and messages that start after update updates-1 has
- * ended; versions and metrics stay whole. updates >= 1. */
+/* Forget the ops (schedule and timeline) and messages that start after update updates-1
+ * has ended; versions and metrics stay whole. updates >= 1. */
 void pl_simulation_trim(struct pl_simulation *simulation, int64_t updates);
 void pl_simulation_free(struct pl_simulation *simulation);
 

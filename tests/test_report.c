@@ -1,5 +1,5 @@
-/* The report's arithmetic on made-up curves: gaps, recovered share, crossing times, annealed
- * times, diverged seeds. */
+/* The report's arithmetic on made-up curves: gaps, recovered share, crossing times,
+ * annealed times, diverged seeds. */
 #include <check.h>
 #include <math.h>
 #include <stdio.h>

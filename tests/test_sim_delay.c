@@ -45,8 +45,8 @@ START_TEST(closed_stage)
             for (int k = 0; k < 2; k++) {
                 struct pl_cost cost = k ? random_costs(P, (uint64_t)(P * 50 + m), 30)
                                         : uniform(P, 1000, 2000, 0, 0);
-                struct pl_simulation sim =
-                    simulate(type->name, P, m, shape.updates, &cost, type->global_version);
+                struct pl_simulation sim = simulate(type->name, P, m, shape.updates,
+                                                    &cost, type->global_version);
                 for (int s = 0; s < P; s++) compare_stage(type, &shape, &sim, s);
                 pl_simulation_free(&sim);
                 pl_cost_free(&cost);

@@ -287,8 +287,10 @@ START_TEST(trimmed)
 {
     const struct pl_schedule_type *type = pl_schedule_types[_i];
     struct pl_cost cost = random_costs(4, 7, 900);
-    struct pl_simulation full = simulate(type->name, 4, 5, 9, &cost, type->global_version);
-    struct pl_simulation cut = simulate(type->name, 4, 5, 9, &cost, type->global_version);
+    struct pl_simulation full =
+        simulate(type->name, 4, 5, 9, &cost, type->global_version);
+    struct pl_simulation cut =
+        simulate(type->name, 4, 5, 9, &cost, type->global_version);
     pl_simulation_trim(&cut, 3);
     ck_assert(cut.timeline.n_ops < full.timeline.n_ops);
     ck_assert(cut.timeline.n_messages < full.timeline.n_messages);

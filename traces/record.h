@@ -7,8 +7,8 @@
 #include "train/run.h"
 #include "traces/trace.h"
 
-/* Root attributes: creator, command, config texts, device, library versions. No time, no
- * host, no path of an output. */
+/* Root attributes: creator, command, config texts, device, library versions. No time,
+ * no host, no path of an output. */
 void pl_record_provenance(struct pl_trace *t, const char *command,
                           const char *config_given, const char *config_resolved,
                           const char *device);

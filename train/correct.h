@@ -1,9 +1,9 @@
 /* Delay correctors. The c-family is one rule, x -= (1+c) u[n] - c u[n-1] with u[n] the
  * update from the gradient that update n consumes (tau updates old): c = 0 plain delay,
  * beta Nesterov form, 1 error feedback (arXiv 2606.30634), tau full weight prediction.
- * `lookahead` is the same trajectory stored at the other iterate: y -= u[n], gradients read
- * at y - c u[n-1] (prediction form). A corrector only names its c and which iterate is
- * stored; the weight store (train/wstore.h) applies them. */
+ * `lookahead` is the same trajectory stored at the other iterate: y -= u[n], gradients
+ * read at y - c u[n-1] (prediction form). A corrector only names its c and which
+ * iterate is stored; the weight store (train/wstore.h) applies them. */
 #ifndef PL_TRAIN_CORRECT_H
 #define PL_TRAIN_CORRECT_H
 

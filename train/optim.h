@@ -1,5 +1,6 @@
-/* Optimizers: a rule returns its update u (learning rate and decoupled decay included) and
- * never touches weights. One file each under train/optim/, all in pl_optim_types. */
+/* Optimizers: a rule returns its update u (learning rate and decoupled decay included)
+ * and never touches weights. One file each under train/optim/, all in pl_optim_types.
+ */
 #ifndef PL_TRAIN_OPTIM_H
 #define PL_TRAIN_OPTIM_H
 
@@ -10,22 +11,22 @@
 
 struct pl_optim_type;
 
-/* Every switch that the shipped rules disagree on; one struct for all rules, filled from
- * the optimizer.* keys. */
+/* Every switch that the shipped rules disagree on; one struct for all rules, filled
+ * from the optimizer.* keys. */
 struct pl_optim {
     const struct pl_optim_type *type;
-    double lr;         /* peak rate; Muon: of hidden matrices */
-    double aux_lr;     /* Muon: AdamW rate of everything else */
+    double lr;                /* peak rate; Muon: of hidden matrices */
+    double aux_lr;            /* Muon: AdamW rate of everything else */
     double beta1, beta2, eps; /* AdamW, and Muon's AdamW part */
-    double momentum;   /* SGD, Muon */
-    bool nesterov;     /* SGD, Muon */
-    bool ema;          /* momentum form: m = b m + (1-b) g, else m = b m + g */
-    double decay;      /* decoupled; u includes eta decay w (SGD: coupled when `coupled`) */
+    double momentum;          /* SGD, Muon */
+    bool nesterov;            /* SGD, Muon */
+    bool ema;                 /* momentum form: m = b m + (1-b) g, else m = b m + g */
+    double decay; /* decoupled; u includes eta decay w (SGD: coupled when `coupled`) */
     double aux_decay;  /* Muon's AdamW part */
     bool coupled;      /* SGD: g + decay w before the momentum (torch) */
-    bool first_copies; /* SGD: first call sets m = g (torch) instead of starting from 0 */
-    int scale;         /* Muon: 0 sqrt(max(1,m/n)) (Jordan), 1 0.2 sqrt(max(m,n)) (Moonlight) */
-    int ns_steps;      /* Muon: Newton-Schulz iterations, 5 */
+    bool first_copies; /* SGD: first call sets m = g (torch), not m from 0 */
+    int scale; /* Muon: 0 sqrt(max(1,m/n)) (Jordan), 1 0.2 sqrt(max(m,n)) (Moonlight) */
+    int ns_steps; /* Muon: Newton-Schulz iterations, 5 */
 };
 
 struct pl_optim_type {
@@ -35,9 +36,9 @@ struct pl_optim_type {
      * scratch that is free between calls. */
     size_t (*state_floats)(const struct pl_optim *o, const struct pl_param *p);
     size_t (*scratch_floats)(const struct pl_optim *o, const struct pl_param *p);
-    /* u = update of tensor p from gradient g (already clipped) at weights w; t = 1,2,...
-     * counts applied updates; rate multiplies lr and aux_lr (the schedule's). All arrays
-     * are the tensor's own, in device memory; g may be destroyed. */
+    /* u = update of tensor p from gradient g (already clipped) at weights w; t =
+     * 1,2,... counts applied updates; rate multiplies lr and aux_lr (the schedule's).
+     * All arrays are the tensor's own, in device memory; g may be destroyed. */
     int (*step)(const struct pl_optim *o, const struct pl_device *dev,
                 const struct pl_param *p, float *g, const float *w, float *state,
                 float *scratch, int64_t t, double rate, float *u);
@@ -50,18 +51,19 @@ const struct pl_optim_type *pl_optim_find(const char *name);
 /* First-moment coefficient: the corrector `nesterov` takes it as its c. */
 double pl_optim_beta(const struct pl_optim *o);
 
-/* AdamW as in optim/adamw.c with the rate eta and this decay: what muon's tensors that are
- * not hidden matrices take. state holds m, then v. */
+/* AdamW as in optim/adamw.c with the rate eta and this decay: what muon's tensors that
+ * are not hidden matrices take. state holds m, then v. */
 int pl_adamw_step(const struct pl_optim *o, const struct pl_device *dev,
-                  const struct pl_param *p, const float *g, const float *w, float *state,
-                  int64_t t, double eta, double decay, float *u);
+                  const struct pl_param *p, const float *g, const float *w,
+                  float *state, int64_t t, double eta, double decay, float *u);
 
 /* X (m,n) <- approximate polar factor by ns_steps of Jordan's quintic; scratch holds
  * 2 r^2 + r s floats, r = min, s = max(m,n). */
 int pl_newton_schulz(const struct pl_device *dev, int m, int n, int steps, float *X,
                      float *scratch);
 
-/* Rate factor in (0,1] at update n of total: warm-up (n+1)/(W+1), then the named decay. */
+/* Rate factor in (0,1] at update n of total: warm-up (n+1)/(W+1), then the named decay.
+ */
 enum pl_rate_kind { PL_RATE_CONSTANT, PL_RATE_COSINE, PL_RATE_WSD };
 extern const char *const pl_rate_names[]; /* constant cosine wsd NULL */
 struct pl_rate {

@@ -12,10 +12,10 @@ enum pl_param_kind {
 };
 
 struct pl_param {
-    char name[64];      /* Hugging Face name, e.g. model.layers.3.mlp.up_proj.weight */
-    int stage;          /* pipeline stage = model chunk */
+    char name[64]; /* Hugging Face name, e.g. model.layers.3.mlp.up_proj.weight */
+    int stage;     /* pipeline stage = model chunk */
     int rows, cols;
-    size_t offset;      /* floats from the start of the stage's block */
+    size_t offset; /* floats from the start of the stage's block */
     enum pl_param_kind kind;
 };
 
