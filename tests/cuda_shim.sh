@@ -74,7 +74,7 @@ printf '#!/bin/sh\nexec "%s" "$@"\n' "$PWD/tests/test_cuda" >"$work/state/pack/t
 chmod +x "$work"/state/pack/*
 echo test >"$work/state/pack/commit"
 gpu_check() {
-    run "$1" sh "$top_srcdir/tools/gpu-check" --plugin "$plugin" --small --seconds 100 \
+    run "$1" sh "$top_srcdir/tools/gpu-check" --plugin "$plugin" --small --seconds 900 \
         --state "$work/state" "$work/results"
 }
 gpu_check 0 && for part in build conformance parity bench experiment; do

@@ -24,7 +24,7 @@ struct cudaDeviceProp {
 };
 static inline cudaError_t cudaMalloc(void **p, size_t n)
 {
-    *p = n > PTRDIFF_MAX / 2 ? nullptr : malloc(n);
+    *p = n >> 36 ? nullptr : malloc(n); /* a device of 64 GiB */
     if (*p) memset(*p, shim::POISON, n); /* fresh memory is not zero on a GPU either */
     return *p ? cudaSuccess : cudaErrorMemoryAllocation;
 }
