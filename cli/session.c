@@ -32,6 +32,7 @@ struct pl_trace *pl_session_trace(const struct pl_session *s, const char *status
     char *given = pl_config_dump(s->config, true),
          *all = pl_config_dump(s->config, false);
     pl_record_provenance(t, s->command, given, all, s->device);
+    pl_trace_attr_text(t, "/", "title", pl_config_title(s->config));
     pl_trace_attr_text(t, "/", "status", status);
     free(given);
     free(all);

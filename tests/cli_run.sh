@@ -30,7 +30,7 @@ grep -q 'iterates .*adamw+2bw-ef' a.txt; ok $? "both iterates are printed"
 grep -q 'scaled .*adamw+pipedream: one microbatch is 8 times' a.txt; ok $? "scaled costs are named"
 grep -q -i 'reproduced\|direction only\|within noise' a.txt; ok $? "claims have verdicts"
 $PIPELAG trace check a.h5 > /dev/null; ok $? "trace is valid"
-test -s a-gantt.svg && test -s a-curves.svg; ok $? "figures are written"
+test -s a-gantt.svg && grep -q '<title>tiny</title>' a-curves.svg; ok $? "figures are written"
 test ! -e a.h5.ckpt; ok $? "checkpoints are gone after success"
 
 $PIPELAG run tiny.yaml -o b.h5 > b.txt 2> /dev/null

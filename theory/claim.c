@@ -164,32 +164,41 @@ static enum pl_word word_of(const struct claim *claim, const struct pl_paired *p
     return inside && p->n >= 3 ? PL_REPRODUCED : PL_DIRECTION_ONLY;
 }
 
+/* Paired difference of two pipelines of claim->optimizer, said in v, with the mean loss
+ * of the second; false (not tested, with the reason) when it cannot be had. */
+static bool compare(const struct claim *claim, const struct pl_claim_input *input,
+                    const char *pipeline, const char *base, struct pl_paired *p,
+                    double *base_mean, struct pl_verdict *v)
+{
+    const double *one = losses(input, claim->optimizer, pipeline);
+    const double *other = losses(input, claim->optimizer, base);
+    *p = (struct pl_paired){0};
+    if (one && other) *p = pl_paired_difference(one, other, input->n_seeds);
+    if (too_few(v, one && other, p->n)) return false;
+    say_difference(v, p, other, input->n_seeds);
+    say_floor(v, input, claim->optimizer);
+    *base_mean = pl_mean(other, input->n_seeds);
+    return true;
+}
+
 /* Delay hurts: relative gap of claim->optimizer in the range. */
 static void judge_gap(const struct claim *claim, const struct pl_claim_input *input,
                       struct pl_verdict *v)
 {
-    const double *sync = losses(input, claim->optimizer, "sync");
-    const double *late = losses(input, claim->optimizer, "2bw");
-    struct pl_paired p = {0};
-    if (sync && late) p = pl_paired_difference(late, sync, input->n_seeds);
-    if (too_few(v, sync && late, p.n)) return;
-    say_difference(v, &p, sync, input->n_seeds);
-    say_floor(v, input, claim->optimizer);
-    v->word = word_of(claim, &p, p.mean / pl_mean(sync, input->n_seeds), v);
+    struct pl_paired p;
+    double sync;
+    if (compare(claim, input, "2bw", "sync", &p, &sync, v))
+        v->word = word_of(claim, &p, p.mean / sync, v);
 }
 
 /* Delay hardly hurts: the relative gap's whole interval below claim->max. */
 static void judge_bound(const struct claim *claim, const struct pl_claim_input *input,
                         struct pl_verdict *v)
 {
-    const double *sync = losses(input, claim->optimizer, "sync");
-    const double *late = losses(input, claim->optimizer, "2bw");
-    struct pl_paired p = {0};
-    if (sync && late) p = pl_paired_difference(late, sync, input->n_seeds);
-    if (too_few(v, sync && late, p.n)) return;
-    say_difference(v, &p, sync, input->n_seeds);
-    say_floor(v, input, claim->optimizer);
-    double limit = claim->max * pl_mean(sync, input->n_seeds);
+    struct pl_paired p;
+    double sync;
+    if (!compare(claim, input, "2bw", "sync", &p, &sync, v)) return;
+    double limit = claim->max * sync;
     bool diverged = p.sign > 0 && isinf(p.mean);
     if (p.low > limit || diverged) {
         say(v, "; above the limit");
@@ -255,14 +264,10 @@ static void judge_share(const struct claim *claim, const struct pl_claim_input *
 static void judge_pipedream(const struct claim *claim,
                             const struct pl_claim_input *input, struct pl_verdict *v)
 {
-    const double *flat = losses(input, claim->optimizer, "2bw");
-    const double *deep = losses(input, claim->optimizer, "pipedream");
-    struct pl_paired p = {0};
-    if (flat && deep) p = pl_paired_difference(deep, flat, input->n_seeds);
-    if (too_few(v, flat && deep, p.n)) return;
-    say_difference(v, &p, flat, input->n_seeds);
-    say_floor(v, input, claim->optimizer);
-    v->word = word_of(claim, &p, p.mean, v);
+    struct pl_paired p;
+    double flat;
+    if (compare(claim, input, "pipedream", "2bw", &p, &flat, v))
+        v->word = word_of(claim, &p, p.mean, v);
 }
 
 /* Momentum named by a label of the family: "muon" or "muon-b90"; NaN: another family.

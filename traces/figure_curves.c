@@ -22,19 +22,13 @@ static void draw_curves(FILE *out, const void *what)
     pl_draw_curves(out, d->n, d->curves, d->title);
 }
 
-/* Keys that decide colour and dash: the arm's optimizer and pipeline as recorded, else
- * the first label of its name and the rest. */
-static void set_keys(const struct pl_trace *t, const char *arm, struct pl_curve *c)
+/* The first label of an arm's name decides its colour, the rest its dash. */
+static void set_keys(const char *arm, struct pl_curve *c)
 {
-    char *path = pl_printf("/arms/%s", arm);
-    const char *optimizer = pl_trace_get_attr_text(t, path, "optimizer");
-    const char *pipeline = pl_trace_get_attr_text(t, path, "pipeline");
     const char *plus = strchr(arm, '+');
     c->name = pl_strdup(arm);
-    c->colour_key = optimizer ? pl_strdup(optimizer)
-                              : pl_printf("%.*s", (int)strcspn(arm, "+"), arm);
-    c->dash_key = pl_strdup(pipeline ? pipeline : plus ? plus + 1 : "");
-    free(path);
+    c->colour_key = pl_printf("%.*s", (int)strcspn(arm, "+"), arm);
+    c->dash_key = pl_strdup(plus ? plus + 1 : "");
 }
 
 /* Row of update in a seed's evaluations, or -1. */
@@ -136,7 +130,7 @@ int pl_figure_curves(const struct pl_trace *t, const char *path)
         const char **seeds;
         int n = seeds_of(t, arms[a], &seeds);
         if (n) {
-            set_keys(t, arms[a], &d.curves[d.n]);
+            set_keys(arms[a], &d.curves[d.n]);
             fill_curve(t, n, seeds, &d.curves[d.n++]);
         }
         free(seeds);
