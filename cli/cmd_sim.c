@@ -72,8 +72,7 @@ static int write_trace(const struct pl_sim_view *view, const struct pl_config *c
     char *given = pl_config_dump(config, true),
          *resolved = pl_config_dump(config, false);
     pl_record_provenance(trace, "pipelag sim", given, resolved, "none");
-    pl_record_simulation(trace, view->sim->schedule.type->name, view->sim, view->cost,
-                         0);
+    pl_record_simulation(trace, view->sim->schedule.type->name, view->sim, view->cost);
     int code = pl_trace_write(trace, path);
     pl_trace_free(trace);
     free(given);

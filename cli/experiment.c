@@ -150,8 +150,8 @@ static int simulate_stretch(struct pl_arm *arm, const struct stretch *s, int P, 
     rc = pl_versions_append(&arm->versions, &sim.versions);
     if (longest) {
         arm->sim = sim;
-        arm->window = (3 * P + m - 1) / m > 3 ? (3 * P + m - 1) / m : 3;
-        pl_simulation_trim(&arm->sim, arm->window);
+        int64_t window = (3 * P + m - 1) / m; /* updates that a Gantt shows */
+        pl_simulation_trim(&arm->sim, window > 3 ? window : 3);
     } else {
         pl_simulation_free(&sim);
     }

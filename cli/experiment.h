@@ -15,11 +15,9 @@ struct pl_arm {
     char *name;               /* labels joined by '+' */
     struct pl_config *config; /* the arm's own, owned */
     struct pl_model model;
-    struct pl_cost cost; /* per microbatch of this arm */
-    int64_t cost_factor; /* this arm's microbatch over the one the costs are for */
-    struct pl_simulation
-        sim;        /* of its longest segment; ops of the first updates only */
-    int64_t window; /* those updates: what a Gantt shows */
+    struct pl_cost cost;      /* per microbatch of this arm */
+    int64_t cost_factor;      /* this arm's microbatch over the one the costs are for */
+    struct pl_simulation sim; /* of its longest segment, for a Gantt */
     struct pl_versions versions; /* of the whole run */
     struct pl_segment segments[PL_MAX_SEGMENTS];
     int n_segments;

@@ -38,7 +38,7 @@ struct pl_trace *pl_session_trace(const struct pl_session *s, const char *status
     free(all);
     for (int i = 0; i < s->experiment.n_arms; i++) {
         const struct pl_arm *arm = &s->experiment.arms[i];
-        pl_record_simulation(t, arm->name, &arm->sim, &arm->cost, arm->window);
+        pl_record_simulation(t, arm->name, &arm->sim, &arm->cost);
     }
     for (int j = 0; j < pl_session_jobs(s); j++)
         if (s->results[j].n_rows || s->results[j].n_evals)

@@ -7,7 +7,7 @@
 int pl_simulate(const struct pl_schedule_type *type, const struct pl_shape *shape,
                 const struct pl_cost *cost, bool barrier, struct pl_simulation *out)
 {
-    struct pl_simulation made = {0};
+    struct pl_simulation made = {.recorded = shape->updates};
     int rc = pl_schedule_new(type, shape, &made.schedule);
     if (!rc) rc = pl_schedule_check(&made.schedule);
     if (!rc) rc = pl_engine_run(&made.schedule, cost, barrier, &made.timeline);
@@ -32,10 +32,24 @@ static pl_tick end_of_update(const struct pl_timeline *t, int64_t n)
     return end;
 }
 
+/* Begun before the end of the window's last update; that may take no time itself. */
+static bool in_window(pl_tick start, pl_tick end, pl_tick until)
+{
+    return start < until || end <= until;
+}
+
 static void keep_ops(struct pl_timeline *t, pl_tick until)
 {
-    int64_t n = 0; /* rows are in order of their start */
-    while (n < t->n_ops && t->start[n] <= until) n++;
+    int64_t n = 0;
+    for (int64_t i = 0; i < t->n_ops; i++) {
+        if (!in_window(t->start[i], t->end[i], until)) continue;
+        t->kind[n] = t->kind[i];
+        t->device[n] = t->device[i];
+        t->chunk[n] = t->chunk[i];
+        t->micro[n] = t->micro[i];
+        t->start[n] = t->start[i];
+        t->end[n++] = t->end[i];
+    }
     t->n_ops = n;
     t->kind = pl_grow(t->kind, (size_t)n, sizeof *t->kind);
     t->device = pl_grow(t->device, (size_t)n, sizeof *t->device);
@@ -49,7 +63,7 @@ static void keep_messages(struct pl_timeline *t, pl_tick until)
 {
     int64_t n = 0;
     for (int64_t i = 0; i < t->n_messages; i++) {
-        if (t->sent[i] > until) continue;
+        if (!in_window(t->sent[i], t->arrived[i], until)) continue;
         t->src[n] = t->src[i];
         t->dst[n] = t->dst[i];
         t->msg_micro[n] = t->msg_micro[i];
@@ -72,6 +86,7 @@ void pl_simulation_trim(struct pl_simulation *simulation, int64_t updates)
     pl_tick until = end_of_update(&simulation->timeline, updates - 1);
     keep_ops(&simulation->timeline, until);
     keep_messages(&simulation->timeline, until);
+    simulation->recorded = updates;
     free(simulation->schedule.ops);
     simulation->schedule.ops = NULL;
     simulation->schedule.n_ops = 0;

@@ -10,14 +10,16 @@ struct pl_simulation { /* owned: pl_simulation_free */
     struct pl_timeline timeline;
     struct pl_versions versions;
     struct pl_metrics metrics;
+    int64_t recorded; /* updates whose ops are there: all unless trimmed */
 };
 
 /* Generate, execute, check the invariants, map the versions, measure.
  * Errors: those of the steps; *out untouched. */
 int pl_simulate(const struct pl_schedule_type *type, const struct pl_shape *shape,
                 const struct pl_cost *cost, bool barrier, struct pl_simulation *out);
-/* Forget the ops (schedule and timeline) and messages that start after update updates-1
- * has ended; versions and metrics stay whole. updates >= 1. */
+/* Keep only the ops that start, and the messages sent, before the end of update
+ * updates-1, and forget the schedule's ops; versions and metrics stay whole.
+ * updates >= 1. */
 void pl_simulation_trim(struct pl_simulation *simulation, int64_t updates);
 void pl_simulation_free(struct pl_simulation *simulation);
 

@@ -304,7 +304,8 @@ START_TEST(trimmed)
         if (cut.timeline.end[i] > until) until = cut.timeline.end[i];
     }
     ck_assert_int_eq(seen, 4);
-    ck_assert(full.timeline.start[cut.timeline.n_ops] > until);
+    ck_assert(full.timeline.start[cut.timeline.n_ops] >= until);
+    ck_assert_int_eq(cut.recorded, 3);
     ck_assert_int_eq(cut.versions.n_micro, full.versions.n_micro);
     pl_simulation_free(&full);
     pl_simulation_free(&cut);

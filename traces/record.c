@@ -47,7 +47,7 @@ static void put_i32(struct pl_trace *t, const char *path, const char *name, int6
 }
 
 static void record_shape(struct pl_trace *t, const char *path,
-                         const struct pl_simulation *sim, int64_t recorded)
+                         const struct pl_simulation *sim)
 {
     const struct pl_metrics *m = &sim->metrics;
     const struct pl_shape *shape = &sim->schedule.shape;
@@ -55,7 +55,7 @@ static void record_shape(struct pl_trace *t, const char *path,
     pl_trace_attr_int(t, path, "P", shape->P);
     pl_trace_attr_int(t, path, "m", shape->m);
     pl_trace_attr_int(t, path, "updates", shape->updates);
-    pl_trace_attr_int(t, path, "recorded_updates", recorded);
+    pl_trace_attr_int(t, path, "recorded_updates", sim->recorded);
     pl_trace_attr_real(t, path, "makespan_s", m->makespan_s);
     pl_trace_attr_real(t, path, "ideal_s", m->ideal_s);
     pl_trace_attr_real(t, path, "step_s", m->step_s);
@@ -67,77 +67,30 @@ static void record_shape(struct pl_trace *t, const char *path,
     pl_trace_attr_int(t, path, "steady_to", m->steady_to);
 }
 
-/* End of update n on its last stage. */
-static pl_tick end_of_update(const struct pl_timeline *l, int64_t n)
-{
-    pl_tick end = 0;
-    for (int64_t i = 0; i < l->n_ops; i++)
-        if (l->kind[i] == PL_OP_U && l->micro[i] == n && l->end[i] > end)
-            end = l->end[i];
-    return end;
-}
-
-static bool in_window(pl_tick start, pl_tick end, pl_tick until)
-{
-    return start < until || end <= until; /* the update itself may take no time */
-}
-
 static void record_timeline(struct pl_trace *t, const char *arm,
-                            const struct pl_timeline *l, pl_tick until)
+                            const struct pl_timeline *l)
 {
-    int8_t *kind = PL_NEW(l->n_ops, int8_t);
-    int32_t *device = PL_NEW(2 * l->n_ops, int32_t), *chunk = device + l->n_ops;
-    int64_t *micro = PL_NEW(3 * l->n_ops, int64_t), n = 0;
-    int64_t *start = micro + l->n_ops, *end = micro + 2 * l->n_ops;
-    for (int64_t i = 0; i < l->n_ops; i++) {
-        if (!in_window(l->start[i], l->end[i], until)) continue;
-        kind[n] = l->kind[i];
-        device[n] = l->device[i];
-        chunk[n] = l->chunk[i];
-        micro[n] = l->micro[i];
-        start[n] = l->start[i];
-        end[n++] = l->end[i];
-    }
     char *path = pl_printf("%s/timeline", arm);
-    put_i8(t, path, "kind", n, kind);
-    put_i32(t, path, "device", n, device);
-    put_i32(t, path, "chunk", n, chunk);
-    pl_trace_i64(t, path, "micro", n, micro);
-    pl_trace_i64(t, path, "start", n, start);
-    pl_trace_i64(t, path, "end", n, end);
+    put_i8(t, path, "kind", l->n_ops, l->kind);
+    put_i32(t, path, "device", l->n_ops, l->device);
+    put_i32(t, path, "chunk", l->n_ops, l->chunk);
+    pl_trace_i64(t, path, "micro", l->n_ops, l->micro);
+    pl_trace_i64(t, path, "start", l->n_ops, l->start);
+    pl_trace_i64(t, path, "end", l->n_ops, l->end);
     free(path);
-    free(kind);
-    free(device);
-    free(micro);
 }
 
 static void record_messages(struct pl_trace *t, const char *arm,
-                            const struct pl_timeline *l, pl_tick until)
+                            const struct pl_timeline *l)
 {
-    int8_t *kind = PL_NEW(l->n_messages, int8_t);
-    int32_t *src = PL_NEW(2 * l->n_messages, int32_t), *dst = src + l->n_messages;
-    int64_t *micro = PL_NEW(3 * l->n_messages, int64_t), n = 0;
-    int64_t *sent = micro + l->n_messages, *arrived = micro + 2 * l->n_messages;
-    for (int64_t i = 0; i < l->n_messages; i++) {
-        if (!in_window(l->sent[i], l->arrived[i], until)) continue;
-        kind[n] = l->msg_kind[i];
-        src[n] = l->src[i];
-        dst[n] = l->dst[i];
-        micro[n] = l->msg_micro[i];
-        sent[n] = l->sent[i];
-        arrived[n++] = l->arrived[i];
-    }
     char *path = pl_printf("%s/messages", arm);
-    put_i8(t, path, "kind", n, kind);
-    put_i32(t, path, "src", n, src);
-    put_i32(t, path, "dst", n, dst);
-    pl_trace_i64(t, path, "micro", n, micro);
-    pl_trace_i64(t, path, "sent", n, sent);
-    pl_trace_i64(t, path, "arrived", n, arrived);
+    put_i8(t, path, "kind", l->n_messages, l->msg_kind);
+    put_i32(t, path, "src", l->n_messages, l->src);
+    put_i32(t, path, "dst", l->n_messages, l->dst);
+    pl_trace_i64(t, path, "micro", l->n_messages, l->msg_micro);
+    pl_trace_i64(t, path, "sent", l->n_messages, l->sent);
+    pl_trace_i64(t, path, "arrived", l->n_messages, l->arrived);
     free(path);
-    free(kind);
-    free(src);
-    free(micro);
 }
 
 static void record_costs(struct pl_trace *t, const char *arm,
@@ -213,19 +166,14 @@ static void record_versions(struct pl_trace *t, const char *arm,
 
 void pl_record_simulation(struct pl_trace *t, const char *arm,
                           const struct pl_simulation *simulation,
-                          const struct pl_cost *cost, int64_t max_updates)
+                          const struct pl_cost *cost)
 {
-    int64_t updates = simulation->schedule.shape.updates;
-    int64_t recorded = max_updates > 0 && max_updates < updates ? max_updates : updates;
-    pl_tick until = recorded < updates
-                        ? end_of_update(&simulation->timeline, recorded - 1)
-                        : INT64_MAX;
     char *path = pl_printf("/arms/%s", arm);
-    record_shape(t, path, simulation, recorded);
-    record_timeline(t, path, &simulation->timeline, until);
-    record_messages(t, path, &simulation->timeline, until);
+    record_shape(t, path, simulation);
+    record_timeline(t, path, &simulation->timeline);
+    record_messages(t, path, &simulation->timeline);
     record_costs(t, path, cost);
     record_stages(t, path, &simulation->metrics);
-    record_versions(t, path, &simulation->versions, recorded);
+    record_versions(t, path, &simulation->versions, simulation->recorded);
     free(path);
 }

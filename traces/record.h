@@ -12,12 +12,11 @@
 void pl_record_provenance(struct pl_trace *t, const char *command,
                           const char *config_given, const char *config_resolved,
                           const char *device);
-/* /arms/<arm>: attributes (schedule, P, m, makespan, bubbles ... ), timeline and
- * messages (ops that start before the end of update max_updates - 1; all when <= 0),
- * costs, stage metrics, version map. */
+/* /arms/<arm>: attributes (schedule, P, m, makespan, bubbles ... ), costs, stage
+ * metrics; timeline, messages and version map as far as the simulation holds them. */
 void pl_record_simulation(struct pl_trace *t, const char *arm,
                           const struct pl_simulation *simulation,
-                          const struct pl_cost *cost, int64_t max_updates);
+                          const struct pl_cost *cost);
 /* /arms/<arm>/seeds/<seed>/{rows,evals} and status. */
 void pl_record_run(struct pl_trace *t, const char *arm, uint64_t seed,
                    const struct pl_run_result *result);
