@@ -219,6 +219,10 @@ static int check_name(const struct reader *in, const struct pl_yaml *node)
         return fail_at(in, node,
                        "expected a name of at most 64 of A-Z a-z 0-9 _ . -, not",
                        node->text);
+    /* groups of the trace, where "." is the group itself */
+    if (strspn(node->text, ".") == n)
+        return fail_at(in, node, "expected a name with a letter or digit, not",
+                       node->text);
     return 0;
 }
 

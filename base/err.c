@@ -1,11 +1,30 @@
 #include "base/err.h"
 
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 static _Thread_local char message[2048];
+
+/* Paths and keys in a message may hold anything; the message is one line of text. */
+static void escape_controls(const char *text)
+{
+    size_t used = 0;
+    for (; *text; text++) {
+        unsigned char c = (unsigned char)*text;
+        bool plain = c >= 0x20 && c != 0x7f;
+        size_t room = sizeof message - used;
+        int n = plain       ? snprintf(message + used, room, "%c", c)
+                : c == '\n' ? snprintf(message + used, room, "\\n")
+                : c == '\t' ? snprintf(message + used, room, "\\t")
+                            : snprintf(message + used, room, "\\x%02x", c);
+        if ((size_t)n >= room) break;
+        used += (size_t)n;
+    }
+    message[used] = '\0';
+}
 
 int pl_fail(int code, const char *format, ...)
 {
@@ -14,7 +33,7 @@ int pl_fail(int code, const char *format, ...)
     va_start(ap, format);
     vsnprintf(text, sizeof text, format, ap);
     va_end(ap);
-    memcpy(message, text, sizeof message);
+    escape_controls(text);
     return code;
 }
 
@@ -26,8 +45,8 @@ const char *pl_error_text(void)
 int pl_exit_status(int code)
 {
     switch (code) {
-#define X(name, value, status, text)                                                   \
-    case value:                                                                        \
+#define X(name, value, status, text) \
+    case value:                      \
         return status;
         PL_ERRORS(X)
 #undef X
@@ -75,11 +94,12 @@ int pl_fail_unknown(int code, const char *where, const char *what, const char *n
     char list[1024] = "";
     const char *nearest = pl_nearest(name, names);
     if (nearest)
-        return pl_fail(code, "%s: unknown %s '%s', did you mean '%s'?", where, what, name,
-                       nearest);
+        return pl_fail(code, "%s: unknown %s '%s', did you mean '%s'?", where, what,
+                       name, nearest);
     size_t used = 0;
     for (; *names; names++) {
-        int n = snprintf(list + used, sizeof list - used, "%s%s", used ? ", " : "", *names);
+        int n =
+            snprintf(list + used, sizeof list - used, "%s%s", used ? ", " : "", *names);
         if (n < 0 || (size_t)n >= sizeof list - used) break;
         used += (size_t)n;
     }

@@ -27,7 +27,8 @@ enum pl_error {
 };
 
 /* pl_fail - the only way to raise an error: format the message, return code.
- * Form: "file:line: what is wrong, what was expected", lower case, no full stop. */
+ * Form: "file:line: what is wrong, what was expected", lower case, no full stop. Control
+ * characters are escaped: a message is one line. */
 int pl_fail(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Message of this thread's latest pl_fail; never NULL; valid until the next one. */

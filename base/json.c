@@ -31,7 +31,7 @@ static void put_key(struct pl_json *json, const char *key)
     bool *first = &json->first[json->depth];
     assert(json->depth > 0 || *first); /* one value at the top */
     if (!*first) putc(',', json->out);
-    if (json->depth == 1)
+    if (json->depth == 1 && !json->one_line)
         fputs("\n  ", json->out);
     else if (!*first)
         putc(' ', json->out);
@@ -64,7 +64,7 @@ void pl_json_begin(struct pl_json *json, const char *key, char bracket)
 void pl_json_end(struct pl_json *json, char bracket)
 {
     assert((bracket == '}' || bracket == ']') && json->depth > 0);
-    if (json->depth == 1 && !json->first[1]) putc('\n', json->out);
+    if (json->depth == 1 && !json->first[1] && !json->one_line) putc('\n', json->out);
     putc(bracket, json->out);
     json->depth--;
 }
@@ -82,6 +82,12 @@ void pl_json_int(struct pl_json *json, const char *key, int64_t value)
 {
     put_key(json, key);
     fprintf(json->out, "%" PRId64, value);
+}
+
+void pl_json_uint(struct pl_json *json, const char *key, uint64_t value)
+{
+    put_key(json, key);
+    fprintf(json->out, "%" PRIu64, value);
 }
 
 void pl_json_bool(struct pl_json *json, const char *key, bool value)

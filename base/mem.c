@@ -1,15 +1,20 @@
 #include "base/mem.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+
+#include "base/err.h"
+#include "base/units.h"
 
 static _Noreturn void die(size_t count, size_t size, const char *file, int line)
 {
-    fprintf(stderr, "pipelag: out of memory: %zu x %zu bytes at %s:%d\n", count, size, file,
-            line);
+    fprintf(stderr, "pipelag: out of memory: %zu x %zu bytes at %s:%d\n", count, size,
+            file, line);
     exit(1);
 }
 
@@ -27,6 +32,49 @@ void *pl_grow_at(void *old, size_t count, size_t size, const char *file, int lin
     void *p = realloc(old, bytes ? bytes : 1);
     if (!p) die(count, size, file, line);
     return p;
+}
+
+/* The number after key in a file of the kernel, or missing. */
+static double kernel_number(const char *path, const char *key, double missing)
+{
+    FILE *in = fopen(path, "r");
+    char line[256];
+    double value = missing;
+    while (in && value == missing && fgets(line, sizeof line, in)) {
+        char *end;
+        if (strncmp(line, key, strlen(key))) continue;
+        double number = strtod(line + strlen(key), &end);
+        if (end > line + strlen(key)) value = number; /* "max": no limit */
+    }
+    if (in) fclose(in);
+    return value;
+}
+
+double pl_memory_available(void)
+{
+    const double kib = 1024;
+    double left = kib * kernel_number("/proc/meminfo", "MemAvailable:", INFINITY);
+    double limit = kernel_number("/sys/fs/cgroup/memory.max", "", INFINITY);
+    if (limit < INFINITY) {
+        double used = kernel_number("/sys/fs/cgroup/memory.current", "", 0);
+        double cache = kernel_number("/sys/fs/cgroup/memory.stat", "inactive_file ", 0);
+        left = fmin(left, limit - used + cache);
+    }
+    struct rlimit space;
+    if (!getrlimit(RLIMIT_AS, &space) && space.rlim_cur != RLIM_INFINITY)
+        left = fmin(left, (double)space.rlim_cur -
+                              kib * kernel_number("/proc/self/status", "VmSize:", 0));
+    return fmax(left, 0);
+}
+
+int pl_memory_check(double bytes, const char *what)
+{
+    char need[32], have[32];
+    double left = pl_memory_available();
+    if (bytes <= left) return 0;
+    return pl_fail(PL_EMEM, "%s needs %s of memory, %s are free", what,
+                   pl_units_format_bytes(bytes, need, sizeof need),
+                   pl_units_format_bytes(left, have, sizeof have));
 }
 
 char *pl_strdup(const char *text)

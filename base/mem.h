@@ -15,6 +15,15 @@ void *pl_alloc_at(size_t count, size_t size, const char *file, int line);
 /* Resize old (may be NULL) to count * size bytes; new bytes are not set. */
 void *pl_grow_at(void *old, size_t count, size_t size, const char *file, int line);
 
+/* Bytes that this process could still take: free memory and reclaimable cache of the
+ * machine and of the control group, and the limit of `ulimit -v`; the least of them.
+ * INFINITY when the system does not say. */
+double pl_memory_available(void);
+
+/* Refuse before the machine runs out: PL_EMEM "WHAT needs 12 GiB of memory, 3 GiB are
+ * free" when bytes are more than available. */
+int pl_memory_check(double bytes, const char *what);
+
 /* Copy of text; formatted text. Caller frees. */
 char *pl_strdup(const char *text);
 char *pl_printf(const char *format, ...) __attribute__((format(printf, 1, 2)));

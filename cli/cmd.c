@@ -24,7 +24,7 @@ int pl_cmd_real(const char *option, const char *text, double min, double max,
     if (end == text || *end || !isfinite(value))
         return pl_fail(PL_EUSAGE, "%s: '%s' is not a number", option, text);
     if (value < min || value > max)
-        return pl_fail(PL_EUSAGE, "%s: %s is out of range, expected %.17g to %.17g",
+        return pl_fail(PL_EUSAGE, "%s: %s is out of range, expected %.10g to %.10g",
                        option, text, min, max);
     *out = value;
     return 0;

@@ -2,7 +2,6 @@
  * judge the claims, write the trace and the figures. */
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/log.h"
 #include "base/mem.h"
@@ -66,27 +65,35 @@ static error_t parse(int option, char *arg, struct argp_state *state)
 static void on_eval(void *context, int job, const struct pl_eval *eval)
 {
     struct pl_session *s = context;
-    fprintf(s->progress,
-            "{\"arm\": \"%s\", \"seed\": %llu, \"update\": %lld, \"time_s\": %.17g, "
-            "\"valid_loss\": %.17g}\n",
-            pl_session_arm(s, job)->name, (unsigned long long)pl_session_seed(s, job),
-            (long long)eval->update, eval->time_s, eval->loss);
+    struct pl_json json;
+    pl_json_open(&json, s->progress);
+    json.one_line = true;
+    pl_json_begin(&json, NULL, '{');
+    pl_json_text(&json, "arm", pl_session_arm(s, job)->name);
+    pl_json_uint(&json, "seed", pl_session_seed(s, job));
+    pl_json_int(&json, "update", eval->update);
+    pl_json_real(&json, "time_s", eval->time_s);
+    pl_json_real(&json, "valid_loss", eval->loss);
+    pl_json_end(&json, '}');
+    pl_json_close(&json);
     fflush(s->progress);
     if (pl_clock() - s->snapshot > SNAPSHOT_S && pl_session_write_partial(s) < 0)
         pl_log(PL_LOG_WARN, "%s", pl_error_text());
 }
 
-static int workers(const struct pl_session *s)
+static void announce(const struct pl_session *s)
 {
-    int n = (int)pl_config_int(s->config, "train.workers");
-    if (!n) n = (int)sysconf(_SC_NPROCESSORS_ONLN);
-    if (n > pl_session_jobs(s)) n = pl_session_jobs(s);
-    if (n < 1) n = 1;
     char text[32];
     pl_log(PL_LOG_INFO, "%d runs (%d arms x %d seeds), %d at a time, %s each at most",
-           pl_session_jobs(s), s->experiment.n_arms, s->experiment.n_seeds, n,
-           pl_units_format_bytes((double)s->bytes, text, sizeof text));
-    return n;
+           pl_session_jobs(s), s->experiment.n_arms, s->experiment.n_seeds,
+           s->n_workers, pl_units_format_bytes((double)s->bytes, text, sizeof text));
+}
+
+static bool any_evaluation(const struct pl_session *s)
+{
+    for (int j = 0; j < pl_session_jobs(s); j++)
+        if (s->results[j].n_evals) return true;
+    return false;
 }
 
 static int figures(const struct pl_session *s, const struct pl_trace *t)
@@ -98,8 +105,13 @@ static int figures(const struct pl_session *s, const struct pl_trace *t)
     char *curves = pl_printf("%.*s-curves.svg", stem, s->output);
     const struct pl_experiment *e = &s->experiment;
     int rc = pl_figure_gantt(t, e->arms[e->n_arms > 1 ? 1 : 0].name, gantt);
-    if (!rc) rc = pl_figure_curves(t, curves);
-    if (!rc) pl_log(PL_LOG_INFO, "wrote %s, %s and %s", s->output, gantt, curves);
+    if (!rc && any_evaluation(s)) {
+        rc = pl_figure_curves(t, curves);
+        if (!rc) pl_log(PL_LOG_INFO, "wrote %s, %s and %s", s->output, gantt, curves);
+    } else if (!rc) {
+        pl_log(PL_LOG_INFO, "wrote %s and %s; no evaluations, so no curves", s->output,
+               gantt);
+    }
     free(gantt);
     free(curves);
     return rc;
@@ -123,28 +135,36 @@ static void print(const struct pl_report *report, const struct pl_verdict *verdi
     fflush(stdout);
 }
 
+/* Trace, then the figures out of that file, then what was only needed to resume. */
+static int write_results(struct pl_session *s, const struct pl_report *report,
+                         const struct pl_verdict *verdicts, int n)
+{
+    struct pl_trace *t = pl_session_trace(s, "complete");
+    pl_report_record(report, t);
+    pl_record_verdicts(t, verdicts, n);
+    int rc = pl_trace_write(t, s->output);
+    pl_trace_free(t);
+    if (!rc) rc = pl_trace_read(s->output, &t);
+    if (rc) return rc;
+    rc = figures(s, t);
+    pl_trace_free(t);
+    if (!rc) pl_session_clean(s);
+    return rc;
+}
+
+/* The table is printed even when a file cannot be written. */
 static int finish(struct pl_session *s, bool as_json)
 {
     struct pl_report report;
     pl_session_load(s);
-    int rc = pl_report_new(&s->experiment, s->results, &report);
+    int n, rc = pl_report_new(&s->experiment, s->results, &report);
     if (rc) return rc;
-    int n;
     struct pl_verdict *verdicts = pl_verdicts_of(&report, &n);
-    struct pl_trace *t = pl_session_trace(s, "complete");
-    pl_report_record(&report, t);
-    pl_record_verdicts(t, verdicts, n);
-    rc = pl_trace_write(t, s->output);
-    pl_trace_free(t);
+    rc = write_results(s, &report, verdicts, n);
+    pl_workers_release_signals(); /* printing may block for long */
     print(&report, verdicts, n, as_json);
     free(verdicts);
     pl_report_free(&report);
-    if (!rc) rc = pl_trace_read(s->output, &t); /* figures come from the file */
-    if (!rc) {
-        rc = figures(s, t);
-        pl_trace_free(t);
-    }
-    if (!rc) pl_session_clean(s);
     return rc;
 }
 
@@ -180,14 +200,16 @@ static int run(struct pl_session *s, const struct args *args, int *number)
     int rc = pl_cmd_settings_config(&args->settings, args->file, &s->config);
     if (!rc) rc = pl_session_open(s);
     if (rc) return pl_cmd_fail(rc);
+    announce(s);
     struct pl_workers_spec spec = {
         .experiment = &s->experiment,
         .checkpoints = (const char *const *)s->checkpoints,
         .finished = s->finished,
-        .n_workers = workers(s),
+        .n_workers = s->n_workers,
         .on_eval = on_eval,
         .context = s,
     };
+    pl_workers_catch_signals();
     rc = pl_workers_run(&spec, number);
     if (rc == PL_EINTR) {
         rc = pl_session_write_partial(s);

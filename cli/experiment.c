@@ -172,6 +172,10 @@ static int read_stretches(struct pl_arm *arm, char *segments, struct stretch *ou
         const char *name =
             out[i].corrector ? out[i].corrector : pl_config_text(c, "corrector.name");
         arm->segments[i] = (struct pl_segment){out[i].updates, corrector_of(c, name)};
+        if (out[i].updates > updates - total) /* the sum itself may overflow */
+            return pl_fail(PL_ECONFIG,
+                           "%s: segments add up to more than train.updates, %lld",
+                           pl_config_where(c, "segments"), (long long)updates);
         total += out[i].updates;
     }
     if (total == updates) return 0;
@@ -265,8 +269,11 @@ int pl_experiment_new(const struct pl_config *config, struct pl_experiment *out)
     }
     if (!rc && !e.n_arms)
         rc = pl_fail(PL_ECONFIG,
-                     "%s: no arm is left, 'pipelag config --arms' lists them",
-                     pl_config_where(config, "arms.only"));
+                     "%s: no arm is left by arms.only and arms.skip, 'pipelag config "
+                     "--arms' without them lists all",
+                     pl_config_where(config, pl_config_given(config, "arms.only")
+                                                 ? "arms.only"
+                                                 : "arms.skip"));
     if (rc) {
         pl_experiment_free(&e);
         return rc;

@@ -68,8 +68,10 @@ int pl_job_run(const struct pl_experiment *e, int job, const char *checkpoint,
                void (*on_eval)(void *, const struct pl_eval *), void *context,
                struct pl_run_result *out);
 
-/* Check data and device; predict the bytes one job of the arm will hold, and describe
- * the device (name, kernels, libraries) in at most n characters. */
-int pl_arm_probe(const struct pl_arm *arm, size_t *bytes, char *device, size_t n);
+/* Everything that would make a job of the arm fail: data, device, what cannot be
+ * combined. Predict the bytes one job will hold, and how many of them are the machine's
+ * own memory; describe the device (name, kernels, libraries) in at most n characters. */
+int pl_arm_probe(const struct pl_arm *arm, size_t *bytes, size_t *host_bytes,
+                 char *device, size_t n);
 
 #endif

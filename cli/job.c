@@ -8,8 +8,13 @@
 
 /* Keys that change no row: where and how often things are written, how many at a time.
  */
-static const char *const neutral_keys[] = {"train.workers", "train.checkpoint_s",
-                                           "schedule.updates", "baseline", NULL};
+static const char *const neutral_keys[] = {"train.workers",
+                                           "train.checkpoint_s",
+                                           "schedule.updates",
+                                           "baseline",
+                                           "arms.only",
+                                           "arms.skip",
+                                           NULL};
 
 static uint64_t hash_text(const char *text)
 {
@@ -125,14 +130,20 @@ static void fill_spec(const struct pl_arm *arm, const struct parts *p,
     };
 }
 
-int pl_arm_probe(const struct pl_arm *arm, size_t *bytes, char *device, size_t n)
+int pl_arm_probe(const struct pl_arm *arm, size_t *bytes, size_t *host_bytes,
+                 char *device, size_t n)
 {
     struct parts p = {0};
     struct pl_run_spec spec;
     int rc = open_parts(arm, &p);
     if (!rc) {
         fill_spec(arm, &p, &spec);
+        rc = pl_run_check(&spec);
+        if (rc) rc = pl_fail(rc, "%s: %s", arm->name, pl_error_text());
+    }
+    if (!rc) {
         *bytes = pl_run_bytes(&spec);
+        *host_bytes = p.device->host_memory ? *bytes : 0;
         p.device->describe(device, n);
     }
     close_parts(&p);

@@ -3,6 +3,7 @@
 
 #include <argp.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -97,6 +98,14 @@ static char *help_filter(int key, const char *text, void *input)
     return all;
 }
 
+/* A descriptor that the caller closed would be the next file's: the table would end up
+ * in a checkpoint. Writing to it still fails. */
+static void hold_standard_streams(void)
+{
+    for (int fd = 0; fd <= 2; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && errno == EBADF) open("/dev/null", O_RDONLY);
+}
+
 /* Results that did not reach stdout are a failure; a closed pipe is the reader's wish.
  */
 static void close_stdout(void)
@@ -123,6 +132,7 @@ int main(int argc, char **argv)
     };
     static char program[] = "pipelag";
     int status = 0;
+    hold_standard_streams();
     atexit(close_stdout);
     setlocale(LC_ALL, "C");
     argp_err_exit_status = 2;

@@ -117,6 +117,20 @@ static char *group_name(const struct pl_config *config, int arm)
     return name;
 }
 
+static int fail_baseline(const struct pl_report *report, const char *group,
+                         const char *wanted)
+{
+    const char **labels = PL_NEW(report->n + 1, const char *);
+    int n = 0;
+    for (int i = 0; i < report->n; i++)
+        if (!strcmp(report->rows[i].group, group)) labels[n++] = report->rows[i].label;
+    int rc = pl_fail_unknown(PL_ECONFIG,
+                             pl_config_where(report->experiment->config, "baseline"),
+                             "baseline", wanted, labels);
+    free(labels);
+    return rc;
+}
+
 static int find_baselines(struct pl_report *report)
 {
     const struct pl_config *config = report->experiment->config;
@@ -128,9 +142,7 @@ static int find_baselines(struct pl_report *report)
             if (!strcmp(report->rows[j].group, row->group) &&
                 (!*wanted || !strcmp(report->rows[j].label, wanted)))
                 row->baseline = j;
-        if (row->baseline < 0)
-            return pl_fail(PL_ECONFIG, "%s: no arm '%s' on the last axis beside '%s'",
-                           pl_config_where(config, "baseline"), wanted, row->label);
+        if (row->baseline < 0) return fail_baseline(report, row->group, wanted);
     }
     return 0;
 }

@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "cli/report.h"
 #include "traces/record.h"
 
 void pl_session_load(struct pl_session *s)
@@ -41,7 +43,8 @@ struct pl_trace *pl_session_trace(const struct pl_session *s, const char *status
         pl_record_simulation(t, arm->name, &arm->sim, &arm->cost);
     }
     for (int j = 0; j < pl_session_jobs(s); j++)
-        if (s->results[j].n_rows || s->results[j].n_evals)
+        if (s->results[j].n_rows || s->results[j].n_evals ||
+            s->results[j].status == PL_RUN_DIVERGED)
             pl_record_run(t, pl_session_arm(s, j)->name, pl_session_seed(s, j),
                           &s->results[j]);
     return t;
@@ -59,7 +62,7 @@ int pl_session_write_partial(struct pl_session *s)
 
 struct probed {
     int rc;
-    size_t bytes;
+    size_t bytes, host_bytes;
     char text[1024];
     char device[sizeof((struct pl_session *)NULL)->device];
 };
@@ -67,10 +70,11 @@ struct probed {
 static void probe_arms(const struct pl_session *s, struct probed *p)
 {
     for (int i = 0; !p->rc && i < s->experiment.n_arms; i++) {
-        size_t bytes = 0;
-        p->rc =
-            pl_arm_probe(&s->experiment.arms[i], &bytes, p->device, sizeof p->device);
+        size_t bytes = 0, host_bytes = 0;
+        p->rc = pl_arm_probe(&s->experiment.arms[i], &bytes, &host_bytes, p->device,
+                             sizeof p->device);
         if (bytes > p->bytes) p->bytes = bytes;
+        if (host_bytes > p->host_bytes) p->host_bytes = host_bytes;
     }
     if (p->rc) snprintf(p->text, sizeof p->text, "%s", pl_error_text());
 }
@@ -95,77 +99,148 @@ static int probe(struct pl_session *s)
             ;
     if (n != sizeof p) return pl_fail(PL_EIO, "checking data and device failed");
     s->bytes = p.bytes;
+    s->host_bytes = p.host_bytes;
     memcpy(s->device, p.device, sizeof s->device);
     return p.rc ? pl_fail(p.rc, "%s", p.text) : 0;
+}
+
+/* Not to learn after hours of training that there is no table: try it without results.
+ */
+static int try_report(const struct pl_session *s)
+{
+    struct pl_report report;
+    int rc = pl_report_new(&s->experiment, s->results, &report);
+    if (!rc) pl_report_free(&report);
+    return rc;
+}
+
+/* How many jobs at a time; their memory must be there before any of them starts. */
+static int choose_workers(struct pl_session *s)
+{
+    char what[64];
+    int n = (int)pl_config_int(s->config, "train.workers");
+    if (!n) n = (int)sysconf(_SC_NPROCESSORS_ONLN);
+    if (n > pl_session_jobs(s)) n = pl_session_jobs(s);
+    s->n_workers = n < 1 ? 1 : n;
+    snprintf(what, sizeof what, "training, %d runs at a time (train.workers),",
+             s->n_workers);
+    return pl_memory_check((double)s->host_bytes * s->n_workers, what);
+}
+
+static int check_folder(const struct pl_session *s)
+{
+    char *probe = pl_file_temporary(s->output);
+    FILE *f = fopen(probe, "w");
+    int rc =
+        f ? 0 : pl_fail(PL_EIO, "%s: cannot write: %s", s->output, strerror(errno));
+    if (f) {
+        fclose(f);
+        unlink(probe);
+    }
+    free(probe);
+    return rc;
+}
+
+/* What --resume may replace: a trace that says it is not complete. */
+static int check_partial(const struct pl_session *s)
+{
+    struct pl_trace *t;
+    int rc = pl_trace_read(s->output, &t);
+    if (rc) return pl_fail(rc, "%s (--force overwrites it)", pl_error_text());
+    const char *status = pl_trace_get_attr_text(t, "/", "status");
+    bool complete = !status || !strcmp(status, "complete");
+    pl_trace_free(t);
+    if (!complete || !access(s->folder, F_OK)) return 0;
+    return pl_fail(PL_EUSAGE,
+                   "%s: is complete, nothing to resume; --force runs it again",
+                   s->output);
 }
 
 static int check_output(const struct pl_session *s)
 {
     struct stat st;
     if (stat(s->output, &st)) {
-        if (errno != ENOENT)
-            return pl_fail(PL_EIO, "%s: %s", s->output, strerror(errno));
-        char *probe = pl_file_temporary(s->output);
-        FILE *f = fopen(probe, "w");
-        int rc =
-            f ? 0 : pl_fail(PL_EIO, "%s: cannot write: %s", s->output, strerror(errno));
-        if (f) {
-            fclose(f);
-            unlink(probe);
-        }
-        free(probe);
-        return rc;
+        if (errno == ENOENT) return check_folder(s);
+        return pl_fail(PL_EIO, "%s: %s", s->output, strerror(errno));
     }
     if (S_ISDIR(st.st_mode)) return pl_fail(PL_EUSAGE, "%s: is a folder", s->output);
     if (!S_ISREG(st.st_mode))
         return pl_fail(PL_EIO, "%s: is not a regular file", s->output);
-    if (!s->force && !s->resume)
-        return pl_fail(PL_EUSAGE, "%s: exists; --force overwrites, --resume continues",
-                       s->output);
-    return 0;
+    if (s->force) return 0;
+    if (s->resume) return check_partial(s);
+    return pl_fail(PL_EUSAGE, "%s: exists; --force overwrites, --resume continues",
+                   s->output);
 }
 
+/* Also the lock: one run at a time on an output. Forked jobs do not hold it. */
 static int open_progress(struct pl_session *s)
 {
     char *path = pl_printf("%s.progress.jsonl", s->output);
-    s->progress = fopen(path, s->resume ? "a" : "w");
+    struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    s->progress = fopen(path, "a");
     int rc = s->progress ? 0 : pl_fail(PL_EIO, "%s: %s", path, strerror(errno));
+    /* other errors: a file system without locks */
+    if (!rc && fcntl(fileno(s->progress), F_SETLK, &whole) < 0 &&
+        (errno == EACCES || errno == EAGAIN))
+        rc = pl_fail(PL_EUSAGE, "%s: another 'pipelag run' is writing it", s->output);
     free(path);
     return rc;
 }
 
+/* A checkpoint of an earlier call: take it, remove it, or refuse. */
+static int open_checkpoint(struct pl_session *s, int job)
+{
+    const char *path = s->checkpoints[job];
+    if (access(path, F_OK))
+        return errno == ENOENT ? 0 : pl_fail(PL_EIO, "%s: %s", path, strerror(errno));
+    if (s->force && !s->resume) {
+        unlink(path);
+        return 0;
+    }
+    if (!s->resume)
+        return pl_fail(PL_EUSAGE,
+                       "%s: an interrupted run is there; --resume continues it, "
+                       "--force starts again",
+                       s->folder);
+    struct pl_run_result result;
+    int rc = pl_run_load(path, pl_job_fingerprint(&s->experiment, job),
+                         &s->finished[job], &result);
+    if (rc)
+        return pl_fail(rc, "%s (--force without --resume starts again)",
+                       pl_error_text());
+    pl_run_free(&result);
+    return 0;
+}
+
 static int open_folder(struct pl_session *s)
 {
-    s->folder = pl_printf("%s.ckpt", s->output);
-    s->checkpoints = PL_NEW(pl_session_jobs(s), char *);
-    s->finished = PL_NEW(pl_session_jobs(s), bool);
-    s->results = PL_NEW(pl_session_jobs(s), struct pl_run_result);
     if (mkdir(s->folder, 0777) && errno != EEXIST)
         return pl_fail(PL_EIO, "%s: %s", s->folder, strerror(errno));
-    for (int j = 0; j < pl_session_jobs(s); j++) {
+    int rc = 0;
+    for (int j = 0; j < pl_session_jobs(s) && !rc; j++) {
         s->checkpoints[j] =
             pl_printf("%s/%s-%llu.ckpt", s->folder, pl_session_arm(s, j)->name,
                       (unsigned long long)pl_session_seed(s, j));
-        if (!s->resume) unlink(s->checkpoints[j]);
-        bool finished;
-        struct pl_run_result result;
-        if (access(s->checkpoints[j], F_OK)) continue;
-        int rc = pl_run_load(s->checkpoints[j], pl_job_fingerprint(&s->experiment, j),
-                             &finished, &result);
-        if (rc)
-            return pl_fail(rc, "%s (remove it, or run without --resume to start again)",
-                           pl_error_text());
-        s->finished[j] = finished;
-        pl_run_free(&result);
+        rc = open_checkpoint(s, j);
     }
-    return open_progress(s);
+    if (!rc && !s->resume && ftruncate(fileno(s->progress), 0))
+        pl_log(PL_LOG_WARN, "%s.progress.jsonl: %s", s->output, strerror(errno));
+    return rc;
 }
 
 int pl_session_open(struct pl_session *s)
 {
     int rc = pl_experiment_new(s->config, &s->experiment);
+    if (rc) return rc;
+    s->folder = pl_printf("%s.ckpt", s->output);
+    s->checkpoints = PL_NEW(pl_session_jobs(s), char *);
+    s->finished = PL_NEW(pl_session_jobs(s), bool);
+    s->results = PL_NEW(pl_session_jobs(s), struct pl_run_result);
+    rc = try_report(s);
     if (!rc) rc = probe(s);
+    if (!rc) rc = choose_workers(s);
     if (!rc) rc = check_output(s);
+    if (!rc) rc = open_progress(s);
     if (!rc) rc = open_folder(s);
     s->snapshot = pl_clock();
     return rc;

@@ -17,9 +17,10 @@ struct pl_session {
     char **checkpoints;            /* [jobs] */
     bool *finished;                /* [jobs] */
     FILE *progress;                /* JSON lines for onlookers: OUTPUT.progress.jsonl */
+    int n_workers;                 /* jobs at a time */
     double snapshot;               /* clock of the last partial trace */
     char device[256];          /* what computes, in words */
-    size_t bytes;                  /* most that one job will hold */
+    size_t bytes, host_bytes;      /* most that one job will hold, and on the host */
 };
 
 static inline int pl_session_jobs(const struct pl_session *s)

@@ -30,6 +30,20 @@ static void on_signal(int number)
     stop_signal = number;
 }
 
+void pl_workers_catch_signals(void)
+{
+    struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+}
+
+void pl_workers_release_signals(void)
+{
+    struct sigaction action = {.sa_handler = SIG_DFL};
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+}
+
 struct child {
     int pipe, job;
     int64_t updates;
@@ -59,9 +73,11 @@ static void child_eval(void *context, const struct pl_eval *eval)
 }
 
 static _Noreturn void child_main(const struct pl_workers_spec *spec, int job,
-                                 int pipe_fd)
+                                 int pipe_fd, pid_t parent)
 {
     prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (getppid() != parent) _exit(1); /* it died before it could be heard */
+    signal(SIGPIPE, SIG_IGN);          /* it dies later: save the work first */
     struct child c = {.pipe = pipe_fd, .job = job};
     struct pl_run_result result;
     int code = pl_job_run(spec->experiment, job, spec->checkpoints[job], &stop_signal,
@@ -111,14 +127,14 @@ static void start_jobs(struct pool *p)
         int job = p->next++;
         if (p->spec->finished[job]) continue;
         fflush(NULL);
-        pid_t pid = fork();
+        pid_t parent = getpid(), pid = fork();
         if (pid < 0) {
             fail(p, PL_EIO, job, strerror(errno));
             return;
         }
         if (pid == 0) {
             close(p->pipe[0]);
-            child_main(p->spec, job, p->pipe[1]);
+            child_main(p->spec, job, p->pipe[1], parent);
         }
         p->pid[job] = pid;
         p->running++;
@@ -192,9 +208,6 @@ int pl_workers_run(const struct pl_workers_spec *spec, int *signal)
     if (pipe(p.pipe)) return pl_fail(PL_EIO, "pipe: %s", strerror(errno));
     p.pid = PL_NEW(p.n_jobs, pid_t);
     p.updates = PL_NEW(p.n_jobs, int64_t);
-    struct sigaction action = {.sa_handler = on_signal}, old_int, old_term;
-    sigaction(SIGINT, &action, &old_int);
-    sigaction(SIGTERM, &action, &old_term);
     begin_progress(&p);
     bool told = false;
     for (;;) {
@@ -208,8 +221,6 @@ int pl_workers_run(const struct pl_workers_spec *spec, int *signal)
         }
     }
     pl_progress_end();
-    sigaction(SIGINT, &old_int, NULL);
-    sigaction(SIGTERM, &old_term, NULL);
     close(p.pipe[0]);
     close(p.pipe[1]);
     free(p.pid);

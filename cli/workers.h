@@ -17,6 +17,11 @@ struct pl_workers_spec {
     void *context;
 };
 
+/* SIGINT and SIGTERM set a flag that pl_workers_run looks at, until released: also while
+ * results are written, which a signal must not cut in two. */
+void pl_workers_catch_signals(void);
+void pl_workers_release_signals(void);
+
 /* Run every unfinished job, n_workers at a time, with progress. SIGINT and SIGTERM stop
  * the jobs after writing their checkpoints: PL_EINTR, and *signal says which. A failing
  * job stops the others in the same way: its own error with the job's name. */

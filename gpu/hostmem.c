@@ -1,17 +1,21 @@
 #include "gpu/hostmem.h"
 
 #include "base/err.h"
+#include "base/mem.h"
 
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { ALIGN = 64 };
+enum { ALIGN = 64, LARGE = 1 << 24 };
 
 int pl_hostmem_alloc(size_t bytes, void **ptr)
 {
     *ptr = NULL;
+    /* the kernel promises more than there is and kills who takes it */
+    if (bytes >= LARGE && pl_memory_check((double)bytes, "a block of the host device"))
+        return PL_EMEM;
     size_t size =
         bytes > SIZE_MAX - ALIGN ? bytes : (bytes + ALIGN - 1) / ALIGN * ALIGN;
     void *block = size > PTRDIFF_MAX ? NULL : aligned_alloc(ALIGN, size ? size : ALIGN);

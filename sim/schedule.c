@@ -1,6 +1,7 @@
 /* The table of schedules, generation with its guards, and the checker of a schedule. */
 #include "sim/schedule.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,7 +18,8 @@ const struct pl_schedule_type *const pl_schedule_types[] = {
 /* Names of the table, in its order. */
 static const char *const names[] = {"gpipe", "1f1b", "pipedream", "2bw", NULL};
 
-enum { MAX_OPS = 200000000 }; /* about 10 GB of schedule and timeline */
+enum { MAX_OPS = 200000000 };
+enum { OP_BYTES = 90 }; /* schedule, timeline and version map while simulating */
 
 const char *const *pl_schedule_names(void)
 {
@@ -54,7 +56,10 @@ static int check_shape(const struct pl_shape *shape)
             "P = %d, m = %d and %lld updates make %.0f ops, at most %d fit in "
             "memory: run fewer updates and extrapolate from the step time",
             shape->P, shape->m, (long long)shape->updates, ops, MAX_OPS);
-    return PL_OK;
+    char what[120];
+    snprintf(what, sizeof what, "a simulation of P = %d, m = %d and %lld updates",
+             shape->P, shape->m, (long long)shape->updates);
+    return pl_memory_check(ops * OP_BYTES, what);
 }
 
 int pl_schedule_new(const struct pl_schedule_type *type, const struct pl_shape *shape,

@@ -99,4 +99,19 @@ fi
 { "$PIPELAG" config --keys; echo $? >"$work/status"; } 2>"$work/err" | head -n 1 >/dev/null
 [ ! -s "$work/err" ]
 ok $? 'closed pipe: silent'
+run 2 "$PIPELAG" config "$work/no
+such" && one_line 'no\nsuch'
+ok $? 'a name of two lines makes one line of message'
+run 2 "$PIPELAG" theory stability --beta 2 && one_line '0 to 0.9999'
+ok $? 'ranges in readable digits'
+"$PIPELAG" config >&- 2>"$work/err"
+[ $? -eq 1 ] && grep -qx 'pipelag: cannot write standard output: Bad file descriptor' "$work/err"
+ok $? 'closed standard output'
+if (ulimit -v 1000000 && "$PIPELAG" config >/dev/null 2>&1); then
+    (ulimit -v 1000000 && run 1 "$PIPELAG" sim --schedule 2bw -P 8 -m 1000000 --updates 10 &&
+        one_line 'needs')
+    ok $? 'a simulation larger than memory is refused before it starts'
+else
+    skip 'simulation larger than memory' 'does not run under ulimit -v'
+fi
 done_testing

@@ -75,5 +75,50 @@ bad 2 'microbatches' "batch not a multiple of m" tiny.yaml -o x.h5 --set train.b
 bad 1 'nowhere' "output folder missing" tiny.yaml -o nowhere/x.h5
 bad 2 'm >= P\|m < P\|at least' "2bw with m < P" tiny.yaml -o x.h5 --set schedule.microbatches=2
 bad 2 'layers' "more stages than layers" tiny.yaml -o x.h5 -P 8
-test ! -e x.h5 && test ! -e x.h5.ckpt; ok $? "bad input touched no output"
+bad 2 'baseline' "unknown baseline" tiny.yaml -o x.h5 --set baseline=synk
+bad 2 'at most 64' "65 seeds" tiny.yaml -o x.h5 --set "seeds=$(seq -s , 65)"
+bad 2 'model.tied' "tied weights under unequal delays" tiny.yaml -o x.h5 --set model.tied=yes
+bad 2 'corrector.c' "custom corrector without c" tiny.yaml -o x.h5 \
+  --set corrector.name=custom --set 'arms.only=adamw+sync adamw+2bw'
+bad 2 'delay.fidelity' "one version under unequal delays" tiny.yaml -o x.h5 --set delay.fidelity=global
+bad 2 'more than train.updates' "segments that overflow" tiny.yaml -o x.h5 \
+  --set 'segments=1f1b:1 2bw:9223372036854775807'
+bad 2 'no arm is left' "no arm" tiny.yaml -o x.h5 --set 'arms.only=zzz'
+bad 1 'of memory' "model larger than memory" tiny.yaml -o x.h5 --set model.hidden=60000 \
+  --set model.ffn=60000 --set model.layers=10000 --set model.head_dim=2
+bad 2 'at most 4294967295' "tensor of more than 2^32 numbers" tiny.yaml -o x.h5 \
+  --set model.hidden=1048576 --set model.ffn=1048576 --set model.head_dim=2
+test ! -e x.h5 && test ! -e x.h5.ckpt && test ! -e x.h5.progress.jsonl
+ok $? "bad input touched no output"
+
+# A run that ends before its first row or evaluation is a result; without evaluations there
+# are no curves.
+$PIPELAG run tiny.yaml -o e.h5 --set train.diverged_above=0.1 --set 'arms.only=adamw+*' \
+  > e.txt 2> e.err; ok $? "diverged at once: a result"
+grep -q diverged e.txt && grep -q 'no curves' e.err; ok $? "and the table says so"
+$PIPELAG trace check e.h5 > /dev/null; ok $? "and its trace is valid"
+$PIPELAG run tiny.yaml -o n.h5 --set train.eval_sequences=0 --set train.updates=1 \
+  --set 'arms.only=adamw+sync' > n.txt 2> n.err && test ! -e n-curves.svg
+ok $? "no evaluations, one update"
+
+# What must not be lost: a complete trace, an interrupted run, a file that is no trace, and an
+# output that another run is writing.
+cp a.h5 keep.h5
+bad 2 'is complete' "--resume of a complete trace" tiny.yaml -o a.h5 --resume
+cmp -s a.h5 keep.h5; ok $? "it is as it was"
+rm d.h5; cp -r d.h5.ckpt keep.ckpt
+bad 2 'interrupted run' "an interrupted run is not thrown away" tiny.yaml -o d.h5 --set train.updates=4000
+bad 2 'another run' "--resume with another configuration" tiny.yaml -o d.h5 --resume
+diff -r d.h5.ckpt keep.ckpt > /dev/null; ok $? "its checkpoints are as they were"
+for f in d.h5.ckpt/*; do head -c 100 "$f" > "$f.cut"; mv "$f.cut" "$f"; done
+bad 2 'truncated' "truncated checkpoint" tiny.yaml -o d.h5 --set train.updates=4000 --resume
+echo text > t.h5
+bad 2 't.h5' "--resume does not replace what is no trace" tiny.yaml -o t.h5 --resume
+test "$(cat t.h5)" = text; ok $? "it is as it was"
+$PIPELAG run tiny.yaml --set train.updates=4000 -o l.h5 > /dev/null 2> l.err &
+pid=$!; until test -s l.h5.progress.jsonl; do sleep 0.1; done
+bad 2 'another .pipelag run.' "two runs on one output" tiny.yaml --set train.updates=4000 -o l.h5 --force
+kill -INT $pid; kill -INT $pid; wait $pid; status=$?
+test $status = 130; ok $? "interrupted twice: exit 130 (was $status)"
+grep -q 'resume with' l.err; ok $? "and the hint"
 done_testing

@@ -255,6 +255,40 @@ START_TEST(json_text)
 }
 END_TEST
 
+START_TEST(json_lines)
+{
+    char *text;
+    size_t n;
+    FILE *out = open_memstream(&text, &n);
+    for (int i = 0; i < 2; i++) {
+        struct pl_json json;
+        pl_json_open(&json, out);
+        json.one_line = true;
+        pl_json_begin(&json, NULL, '{');
+        pl_json_uint(&json, "seed", UINT64_MAX);
+        pl_json_text(&json, "arm", "a\n\"b");
+        pl_json_end(&json, '}');
+        pl_json_close(&json);
+    }
+    fclose(out);
+    const char line[] = "{\"seed\": 18446744073709551615, \"arm\": \"a\\n\\\"b\"}\n";
+    ck_assert_uint_eq(n, 2 * strlen(line));
+    ck_assert_mem_eq(text, line, strlen(line));
+    ck_assert_mem_eq(text + strlen(line), line, strlen(line));
+    free(text);
+}
+END_TEST
+
+/* More than any machine has is refused, a little is not. */
+START_TEST(memory_is_checked)
+{
+    ck_assert_double_gt(pl_memory_available(), 0);
+    ck_assert_int_eq(pl_memory_check(1, "a byte"), 0);
+    ck_assert_int_eq(pl_memory_check(1e18, "a lot"), PL_EMEM);
+    ck_assert_ptr_nonnull(strstr(pl_error_text(), "a lot needs"));
+}
+END_TEST
+
 START_TEST(json_unclosed_is_a_bug)
 {
     struct pl_json json;
@@ -285,6 +319,8 @@ START_TEST(errors)
     ck_assert_int_eq(pl_fail(PL_EIO, "a %d", 1), PL_EIO);
     ck_assert_int_eq(pl_fail(PL_EINPUT, "b: %s", pl_error_text()), PL_EINPUT);
     ck_assert_str_eq(pl_error_text(), "b: a 1");
+    pl_fail(PL_EINPUT, "%s: bad", "a\nb\tc\x01\xc3\xa9");
+    ck_assert_str_eq(pl_error_text(), "a\\nb\\tc\\x01\xc3\xa9: bad");
     ck_assert_str_eq(pl_nearest("gpip", names), "gpipe");
     ck_assert_ptr_null(pl_nearest("zerobubble", names));
     ck_assert_int_eq(pl_exit_status(0), 0);
@@ -315,6 +351,8 @@ int main(void)
     suite_add_tcase(s, t);
     t = tcase_create("text");
     tcase_add_test(t, json_text);
+    tcase_add_test(t, json_lines);
+    tcase_add_test(t, memory_is_checked);
     tcase_add_test_raise_signal(t, json_unclosed_is_a_bug, 6);
     tcase_add_test(t, errors);
     suite_add_tcase(s, t);

@@ -100,6 +100,8 @@ static const struct {
     {"axes: {a: {a b: {}}}",
      "1:12: expected a name of at most 64 of A-Z a-z 0-9 _ . -, not "
      "'a b'"},
+    {"axes: {a: {..: {}}}", "1:12: expected a name with a letter or digit, not '..'"},
+    {"axes: {.: {x: {}}}", "1:8: expected a name with a letter or digit, not '.'"},
     {"axes: {a: {x: {seeds: 3}}}", "1:16: an arm cannot set 'seeds'"},
     {"axes: {a: {x: {axes: {}}}}", "1:16: an arm cannot set 'axes'"},
     {"axes: {a: {x: {train.seq: 0}}}", "1:27: train.seq is 0, expected 1 to 1048576"},

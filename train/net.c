@@ -166,6 +166,18 @@ static struct pl_problem *net_new(const struct pl_device *device,
     return p;
 }
 
+/* Initial values are numbered in 32 bits. */
+static int check_params(const struct pl_problem *p)
+{
+    for (int i = 0; i < p->n_params; i++)
+        if (pl_param_size(&p->params[i]) > UINT32_MAX)
+            return pl_fail(PL_ECONFIG,
+                           "model.*: %s has %d x %d numbers, at most %u are supported",
+                           p->params[i].name, p->params[i].rows, p->params[i].cols,
+                           (unsigned)UINT32_MAX);
+    return 0;
+}
+
 int pl_problem_llama(const struct pl_device *device, const struct pl_model *model,
                      int P, int max_B, int T, struct pl_problem **out)
 {
@@ -189,6 +201,10 @@ int pl_problem_llama(const struct pl_device *device, const struct pl_model *mode
     struct pl_net *net = p->state;
     add_layers(net, P, first);
     free(first);
+    if ((rc = check_params(p))) {
+        pl_problem_free(p);
+        return rc;
+    }
     net->arena_floats = lay_out(net);
     void *arena;
     if ((rc = device->alloc(net->arena_floats * sizeof(float), &arena))) {

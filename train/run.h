@@ -91,6 +91,9 @@ void pl_run_free(struct pl_run_result *result);
 int pl_run_load(const char *checkpoint, uint64_t fingerprint, bool *finished,
                 struct pl_run_result *out);
 
+/* What pl_run would refuse in the spec, before anything is allocated. */
+int pl_run_check(const struct pl_run_spec *spec);
+
 /* Weights, gradients, versions, state and workspace, in bytes, before anything runs; 0 and
  * a message for a spec that pl_run would refuse. */
 size_t pl_run_bytes(const struct pl_run_spec *spec);

@@ -36,8 +36,8 @@ static int check_combinations(const struct pl_run_spec *spec)
     if (map_is_global(spec->versions)) return 0;
     if (spec->problem->shared_across_stages)
         return pl_fail(PL_EUNSUP,
-                       "a tensor is shared by two stages that read different "
-                       "versions; set model.tied: no");
+                       "model.tied: yes shares a tensor between stages that read "
+                       "different versions under this schedule; set model.tied: no");
     if (spec->fidelity == PL_FIDELITY_GLOBAL)
         return pl_fail(PL_ECONFIG,
                        "delay.fidelity: global needs one version per microbatch "
@@ -71,7 +71,7 @@ static int check_segments(const struct pl_run_spec *spec)
     return 0;
 }
 
-static int check(const struct pl_run_spec *spec)
+int pl_run_check(const struct pl_run_spec *spec)
 {
     const struct pl_versions *v = spec->versions;
     if (v->stages != spec->problem->n_stages)
@@ -138,7 +138,7 @@ static void plan_optimizer(const struct pl_run_spec *spec, struct pl_run_plan *p
 
 int pl_run_plan(const struct pl_run_spec *spec, struct pl_run_plan *plan)
 {
-    int rc = check(spec);
+    int rc = pl_run_check(spec);
     if (rc) return rc;
     const int P = spec->problem->n_stages;
     *plan =
