@@ -98,7 +98,7 @@ static void print_reach(const struct pl_row_report *row, char *text, size_t n)
     if (!isnan(row->reach_s))
         snprintf(text, n, "%s", pl_units_format_time(row->reach_s, a, sizeof a));
     else
-        snprintf(text, n, "not in %s (loss %.3f)",
+        snprintf(text, n, "not reached in %s (loss %.3f)",
                  pl_units_format_time(row->end_s, a, sizeof a), row->mean);
 }
 
@@ -123,14 +123,40 @@ static void print_row(const struct pl_report *r, const struct pl_row_report *row
         snprintf(equal, sizeof equal, "%s: %.3f, sync %.3f",
                  pl_units_format_time(row->equal_s, at, sizeof at), row->equal_loss,
                  row->equal_baseline);
-    fprintf(out, "%-22s %9s %6.1f %% %-8s %-16s %-19s %6s  %-26s %s\n", arm->name,
+    fprintf(out, "%-22s %9s %6.1f %% %-8s %-16s %-19s %6s  %-35s %s\n", arm->name,
             pl_units_format_time(arm->sim.metrics.step_s, step, sizeof step),
             100 * arm->sim.metrics.bubble_steady, tau, loss, gap, share, reach, equal);
+}
+
+static const char *clip_scope(const struct pl_arm *arm)
+{
+    const char *scope = pl_config_text(arm->config, "clip.scope");
+    bool none = !strcmp(scope, "none") || pl_config_real(arm->config, "clip.norm") <= 0;
+    return none ? "none" : arm->global_clip ? "global" : "stage";
+}
+
+/* "clip.scope  global: adamw+sync, adamw+2bw; stage: adamw+pipedream" */
+static void print_scopes(const struct pl_report *r, FILE *out)
+{
+    static const char *const scopes[] = {"global", "stage", "none"};
+    const char *before = "clip.scope  ";
+    for (int k = 0; k < 3; k++) {
+        bool first = true;
+        for (int i = 0; i < r->n; i++) {
+            if (strcmp(clip_scope(arm_of(r, &r->rows[i])), scopes[k])) continue;
+            if (first) fprintf(out, "%s%s: ", before, scopes[k]);
+            fprintf(out, "%s%s", first ? "" : ", ", arm_of(r, &r->rows[i])->name);
+            first = false;
+        }
+        if (!first) before = "; ";
+    }
+    fprintf(out, "\n");
 }
 
 static void print_notes(const struct pl_report *r, FILE *out)
 {
     fprintf(out, "\n");
+    print_scopes(r, out);
     for (int i = 0; i < r->n; i++) {
         const struct pl_row_report *row = &r->rows[i];
         if (!isnan(row->noise))
@@ -189,7 +215,7 @@ static void print_annealed(const struct pl_report *r, FILE *out)
 void pl_report_print(const struct pl_report *r, FILE *out)
 {
     print_heading(r, out);
-    fprintf(out, "%-22s %9s %8s %-8s %-16s %-19s %6s  %-26s %s\n", "arm", "step",
+    fprintf(out, "%-22s %9s %8s %-8s %-16s %-19s %6s  %-35s %s\n", "arm", "step",
             "bubble", "tau", "loss", "gap", "recov.", "time to baseline's loss",
             "loss at equal time");
     for (int i = 0; i < r->n; i++) print_row(r, &r->rows[i], out);
