@@ -132,7 +132,6 @@ static void print(const struct pl_report *report, const struct pl_verdict *verdi
         pl_report_print(report, stdout);
         pl_verdicts_print(verdicts, n, stdout);
     }
-    fflush(stdout);
 }
 
 /* Trace, then the figures out of that file, then what was only needed to resume. */

@@ -3,6 +3,7 @@
 #include "traces/table.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -127,8 +128,12 @@ int pl_trace_write(const struct pl_trace *t, const char *path)
         free(bytes);
         return PL_EIO;
     }
-    /* a short write is found by the commit, which looks at the stream's error */
-    fwrite(bytes, 1, n, pl_file_stream(file));
+    errno = 0;
+    bool whole = fwrite(bytes, 1, n, pl_file_stream(file)) == n;
+    int error = errno; /* the commit would only know that something failed */
     free(bytes);
-    return pl_file_commit(file);
+    if (whole) return pl_file_commit(file);
+    pl_file_discard(file);
+    return pl_fail(PL_EIO, "%s: cannot write: %s", path,
+                   error ? strerror(error) : "write error");
 }
