@@ -98,7 +98,7 @@ static void recover(const struct pl_report *report, struct pl_row_report *row)
                    pl_config_text(arm->config, "schedule.name")) ||
             other->versions.updates != arm->versions.updates)
             continue;
-        if (isfinite(plain->gap) && plain->gap > 0)
+        if (isfinite(plain->gap) && plain->gap > 0 && isfinite(row->gap))
             row->recovered = 1 - row->gap / plain->gap;
         return;
     }
@@ -161,6 +161,8 @@ static void fill_row(struct pl_row_report *row, const struct pl_experiment *e, i
                      : pl_config_label(config, last,
                                        pl_config_arm_label(config, arm->number, last)),
         .end_s = arm->end_s,
+        .step_s = arm->sim.metrics.step_s,
+        .bubble_steady = arm->sim.metrics.bubble_steady,
         .tau_first = arm->sim.metrics.stage[0].tau_mean,
         .tau_last = arm->sim.metrics.stage[arm->sim.metrics.stages - 1].tau_mean,
     };

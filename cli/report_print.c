@@ -120,12 +120,16 @@ static void print_row(const struct pl_report *r, const struct pl_row_report *row
     if (!isnan(row->recovered))
         snprintf(share, sizeof share, "%.0f %%", 100 * row->recovered);
     if (row->arm != row->baseline)
-        snprintf(equal, sizeof equal, "%s: %.3f, sync %.3f",
+        snprintf(equal, sizeof equal, "%s: %.3f, %s %.3f",
                  pl_units_format_time(row->equal_s, at, sizeof at), row->equal_loss,
-                 row->equal_baseline);
+                 r->rows[row->baseline].label, row->equal_baseline);
     fprintf(out, "%-22s %9s %6.1f %% %-8s %-16s %-19s %6s  %-35s %s\n", arm->name,
-            pl_units_format_time(arm->sim.metrics.step_s, step, sizeof step),
-            100 * arm->sim.metrics.bubble_steady, tau, loss, gap, share, reach, equal);
+            pl_units_format_time(row->step_s, step, sizeof step),
+            100 * row->bubble_steady, tau, loss, gap, share, reach, equal);
+    if (isnan(row->noise)) return;
+    snprintf(gap, sizeof gap, "rms %.4f", row->noise);
+    fprintf(out, "%-22s %9s %8s %-8s %-16s %-19s\n", "  with another seed", "\"", "\"",
+            "\"", "\"", gap);
 }
 
 static const char *clip_scope(const struct pl_arm *arm)
@@ -159,14 +163,6 @@ static void print_notes(const struct pl_report *r, FILE *out)
     print_scopes(r, out);
     for (int i = 0; i < r->n; i++) {
         const struct pl_row_report *row = &r->rows[i];
-        if (!isnan(row->noise))
-            fprintf(out,
-                    "noise floor %s against itself with another seed: rms difference "
-                    "%.4f over %d seeds\n",
-                    arm_of(r, row)->name, row->noise, r->experiment->n_seeds);
-    }
-    for (int i = 0; i < r->n; i++) {
-        const struct pl_row_report *row = &r->rows[i];
         if (fabs(row->loss_y - row->mean) > 1e-12 && !row->diverged)
             fprintf(out, "iterates    %s: loss %.4f at x, %.4f at y = x + c u_last\n",
                     arm_of(r, row)->name, row->mean, row->loss_y);
@@ -182,7 +178,9 @@ static void print_notes(const struct pl_report *r, FILE *out)
     fprintf(
         out,
         "\nGap: mean paired difference to the baseline over seeds, +- 95 %% t "
-        "interval. Recovered: share of the\nuncorrected pipeline's gap. Time to the "
+        "interval; with another\nseed: rms difference of two seeds of the same arm, "
+        "the "
+        "noise floor. Recov.: share of the\nuncorrected pipeline's gap. Time to the "
         "baseline's final loss: first crossing of the seed-mean curve;\nat equal "
         "time one of the two runs is still inside its rate schedule (mid-schedule, "
         "biased against it).\n");
@@ -226,12 +224,11 @@ void pl_report_print(const struct pl_report *r, FILE *out)
 static void json_row(const struct pl_report *r, const struct pl_row_report *row,
                      struct pl_json *j)
 {
-    const struct pl_metrics *m = &arm_of(r, row)->sim.metrics;
     pl_json_begin(j, NULL, '{');
     pl_json_text(j, "arm", arm_of(r, row)->name);
     pl_json_text(j, "baseline", r->experiment->arms[row->baseline].name);
-    pl_json_real(j, "step_s", m->step_s);
-    pl_json_real(j, "bubble_steady", m->bubble_steady);
+    pl_json_real(j, "step_s", row->step_s);
+    pl_json_real(j, "bubble_steady", row->bubble_steady);
     pl_json_real(j, "tau_first", row->tau_first);
     pl_json_real(j, "tau_last", row->tau_last);
     pl_json_begin(j, "losses", '[');
@@ -280,10 +277,13 @@ void pl_report_record(const struct pl_report *r, struct pl_trace *t)
         {"equal_time_baseline_loss", offsetof(struct pl_row_report, equal_baseline)},
         {"tau_first", offsetof(struct pl_row_report, tau_first)},
         {"tau_last", offsetof(struct pl_row_report, tau_last)},
+        {"step_s", offsetof(struct pl_row_report, step_s)},
+        {"bubble_steady", offsetof(struct pl_row_report, bubble_steady)},
     };
     const char **names = PL_NEW(r->n, const char *);
     const char **bases = PL_NEW(r->n, const char *);
     double *values = PL_NEW(r->n, double);
+    int64_t *diverged = PL_NEW(r->n, int64_t);
     for (int i = 0; i < r->n; i++) {
         names[i] = arm_of(r, &r->rows[i])->name;
         bases[i] = r->experiment->arms[r->rows[i].baseline].name;
@@ -296,12 +296,9 @@ void pl_report_record(const struct pl_report *r, struct pl_trace *t)
                    sizeof *values);
         pl_trace_f64(t, "/table", columns[c].name, r->n, values);
     }
-    for (int i = 0; i < r->n; i++)
-        values[i] = arm_of(r, &r->rows[i])->sim.metrics.step_s;
-    pl_trace_f64(t, "/table", "step_s", r->n, values);
-    for (int i = 0; i < r->n; i++)
-        values[i] = arm_of(r, &r->rows[i])->sim.metrics.bubble_steady;
-    pl_trace_f64(t, "/table", "bubble_steady", r->n, values);
+    for (int i = 0; i < r->n; i++) diverged[i] = r->rows[i].diverged;
+    pl_trace_i64(t, "/table", "diverged", r->n, diverged);
+    free(diverged);
     free(names);
     free(bases);
     free(values);

@@ -33,6 +33,7 @@ int pl_setup_barrier(const struct pl_config *config,
                        "%s: clip.scope global needs the same delay on all stages, "
                        "which %s does not have; use stage",
                        pl_config_where(config, "clip.scope"), type->name);
-    *barrier = global || (!strcmp(scope, "auto") && type->global_version);
+    *barrier = pl_config_real(config, "clip.norm") > 0 &&
+               (global || (!strcmp(scope, "auto") && type->global_version));
     return 0;
 }

@@ -25,7 +25,7 @@ Y
 $PIPELAG run tiny.yaml -o a.h5 > a.txt 2> a.err; ok $? "runs"
 grep -q 'adamw+sync .* baseline' a.txt; ok $? "table has the baseline"
 test "$(grep -c -E '^(adamw|muon)\+' a.txt)" = 8; ok $? "one line an arm"
-grep -q 'noise floor adamw+sync' a.txt; ok $? "noise floor is printed"
+grep -A1 '^adamw+sync ' a.txt | grep -q 'with another seed.* rms 0'; ok $? "noise floor is printed"
 grep -q 'iterates .*adamw+2bw-ef' a.txt; ok $? "both iterates are printed"
 grep -q 'clip.scope .*adamw+2bw.*; stage: adamw+pipedream' a.txt; ok $? "clipping scopes are named"
 grep -q 'scaled .*adamw+pipedream: one microbatch is 8 times' a.txt; ok $? "scaled costs are named"

@@ -59,7 +59,7 @@ static struct job *job_new(int64_t updates)
     pl_versions_constant(2, updates, 2, tau, 1, &job->v);
     job->p = toy_new(dev, 2, 4, 3, PL_PARAM_MATRIX, 1, .5, .1);
     job->segments[0] = toy_segment("none", NAN, PL_START_HOLD, 10);
-    job->segments[1] = toy_segment("lookahead", 1, PL_START_HOLD, 20);
+    job->segments[1] = toy_segment("prediction", 1, PL_START_HOLD, 20);
     job->segments[2] = toy_segment("feedback", NAN, PL_START_HOLD, updates - 30);
     job->spec = toy_spec(job->p, &job->v, job->segments);
     job->spec.n_segments = 3;

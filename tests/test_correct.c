@@ -83,13 +83,13 @@ START_TEST(coefficients)
         double c0, c1, c4;
     } want[] = {{"none", 0, 0, 0},         {"nesterov", .9, .9, .9},
                 {"feedback", 0, 1, 1},     {"prediction", 0, 1, 4},
-                {"custom", NAN, NAN, NAN}, {"lookahead", 0, 1, 4}};
+                {"custom", NAN, NAN, NAN}};
     for (int i = 0; pl_corrector_types[i]; i++) {
         const struct pl_corrector_type *t = pl_corrector_types[i];
         ck_assert_str_eq(t->name, pl_corrector_names()[i]);
         ck_assert_str_eq(t->name, want[i].name);
         ck_assert_ptr_eq(pl_corrector_find(t->name), t);
-        ck_assert_int_eq(t->at_read, !strcmp(t->name, "lookahead"));
+        ck_assert_int_eq(t->at_read, !strcmp(t->name, "prediction"));
         ck_assert_double_eq(t->c(.25, beta, 3), strcmp(t->name, "none") ? .25 : 0);
         if (isnan(want[i].c0)) {
             ck_assert(isnan(t->c(NAN, beta, 1)));
@@ -99,14 +99,14 @@ START_TEST(coefficients)
         ck_assert_double_eq(t->c(NAN, beta, 1), want[i].c1);
         ck_assert_double_eq(t->c(NAN, beta, 4), want[i].c4);
     }
-    ck_assert_ptr_null(pl_corrector_names()[6]);
+    ck_assert_ptr_null(pl_corrector_names()[5]);
     ck_assert_ptr_null(pl_corrector_find("ef"));
 }
 END_TEST
 
 /* Error feedback = delayed y with extrapolated reads, to rounding: starts zero and
  * hold, tau 1, 2, 4, c = 1 and tau, Adam and SGD, decay 0; and not with the wrong c. */
-START_TEST(feedback_is_lookahead)
+START_TEST(feedback_is_prediction)
 {
     static const int64_t taus[] = {1, 2, 4};
     const int64_t tau = taus[_i % 3];
@@ -115,11 +115,11 @@ START_TEST(feedback_is_lookahead)
     const struct pl_optim o = optimizer(_i / 12 ? "sgd" : "adamw");
     static struct trail ef, la, other;
     run_one(tau, 1, "custom", c, start, &o, &ef);
-    run_one(tau, 1, "lookahead", c, start, &o, &la);
-    run_one(tau, 1, "lookahead", c + .5, start, &o, &other);
+    run_one(tau, 1, "prediction", c, start, &o, &la);
+    run_one(tau, 1, "prediction", c + .5, start, &o, &other);
     ck_assert_double_le(distance(ef.x, la.x, sizeof ef.x), rounding);
     ck_assert_double_gt(distance(ef.x, other.x, sizeof ef.x), 10 * rounding);
-    /* The other iterate: y of error feedback is what look-ahead stores. */
+    /* The other iterate: y of error feedback is what prediction stores. */
     for (int64_t i = 0; i < ef.result.n_evals; i++) {
         const struct pl_eval *e = &ef.result.evals[i], *l = &la.result.evals[i];
         ck_assert_double_eq(l->loss, l->loss_y);
@@ -137,7 +137,7 @@ END_TEST
 /* c = 0, whoever says it, is plain delay bit for bit. */
 START_TEST(no_look_ahead_is_plain)
 {
-    static const char *const names[] = {"custom", "lookahead", "feedback",
+    static const char *const names[] = {"custom", "prediction", "feedback",
                                         "prediction"};
     static const double c[] = {0, 0, 0,
                                NAN}; /* prediction: its own, on stages without delay */
@@ -164,8 +164,8 @@ START_TEST(starts)
     o.momentum = 0;
     static struct trail plain, zero, hold;
     run_one(1, 1, "none", NAN, PL_START_ZERO, &o, &plain);
-    run_one(1, 1, _i ? "lookahead" : "custom", 2, PL_START_ZERO, &o, &zero);
-    run_one(1, 1, _i ? "lookahead" : "custom", 2, PL_START_HOLD, &o, &hold);
+    run_one(1, 1, _i ? "prediction" : "custom", 2, PL_START_ZERO, &o, &zero);
+    run_one(1, 1, _i ? "prediction" : "custom", 2, PL_START_HOLD, &o, &hold);
     for (int s = 0; s < 2; s++)
         for (int i = 0; i < WIDTH; i++) {
             /* updates 0 and 1 both read version 0; version 1 shows at update 2 */
@@ -195,7 +195,7 @@ START_TEST(segments)
         toy_segment("feedback", NAN, PL_START_ZERO, 15),
         toy_segment("none", NAN, PL_START_ZERO, UPDATES - 25)};
     run_trail(tau, 3, three, &o, &a);
-    three[1] = toy_segment("lookahead", 1, PL_START_ZERO, 15);
+    three[1] = toy_segment("prediction", 1, PL_START_ZERO, 15);
     run_trail(tau, 3, three, &o, &b);
     ck_assert_double_le(distance(a.x, b.x, sizeof a.x), rounding);
     run_one(1, 1, "none", NAN, PL_START_ZERO, &o, &whole);
@@ -288,7 +288,7 @@ int main(void)
     TCase *t = tcase_create("correctors");
     tcase_set_timeout(t, 60);
     tcase_add_test(t, coefficients);
-    tcase_add_loop_test(t, feedback_is_lookahead, 0, 24);
+    tcase_add_loop_test(t, feedback_is_prediction, 0, 24);
     tcase_add_loop_test(t, no_look_ahead_is_plain, 0, 4);
     tcase_add_loop_test(t, starts, 0, 2);
     tcase_add_test(t, segments);

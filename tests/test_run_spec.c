@@ -84,7 +84,7 @@ START_TEST(bytes_are_known_before)
     const int64_t tau[2] = {3, 0};
     const size_t W = 12, versions = 4 + 1, grads = 2, moments = 4, u = 1;
     const size_t corrected[] = {0, 1, 2}; /* stage 0 only: stage 1 has no delay */
-    const char *const names[] = {"none", "feedback", "lookahead"};
+    const char *const names[] = {"none", "feedback", "prediction"};
     struct pl_versions v;
     pl_versions_constant(2, UPDATES, 1, tau, 1, &v);
     struct pl_problem *p = toy_new(dev, 2, 4, 3, PL_PARAM_MATRIX, 1, 0, 0);

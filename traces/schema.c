@@ -119,8 +119,6 @@ static const struct pl_column result_table[] = {
     {"tau_last", PL_COLUMN_F64, "1",
      "delay of the last stage in the steady window, in updates", true},
     {"step_s", PL_COLUMN_F64, "s", "simulated time per update, steady", true},
-    {"bubble", PL_COLUMN_F64, "1", "idle share over the whole run, (T - ideal)/T",
-     true},
     {"bubble_steady", PL_COLUMN_F64, "1", "idle share per update, steady", true},
     {"diverged", PL_COLUMN_I64, "1", "seeds of the arm that diverged", true},
     END};

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #define CORRECTORS(X) \
-    X(none) X(nesterov) X(feedback) X(prediction) X(custom) X(lookahead)
+    X(none) X(nesterov) X(feedback) X(prediction) X(custom)
 
 #define X(name) extern const struct pl_corrector_type pl_corrector_##name;
 CORRECTORS(X)

@@ -1,9 +1,9 @@
-/* Delay correctors. The c-family is one rule, x -= (1+c) u[n] - c u[n-1] with u[n] the
- * update from the gradient that update n consumes (tau updates old): c = 0 plain delay,
- * beta Nesterov form, 1 error feedback (arXiv 2606.30634), tau full weight prediction.
- * `lookahead` is the same trajectory stored at the other iterate: y -= u[n], gradients
- * read at y - c u[n-1] (prediction form). A corrector only names its c and which
- * iterate is stored; the weight store (train/wstore.h) applies them. */
+/* Delay correctors, one knob c: x is what forward and backward read,
+ * x[n+1] = x[n] - (1+c) u[n] + c u[n-1], with u[n] the update from the gradient that update n
+ * consumes (tau updates old). c = 0 plain delay, beta Nesterov form, 1 error feedback (arXiv
+ * 2606.30634), tau weight prediction. The same trajectory in y = x + c u_last is y -= u[n],
+ * read at y - c u[n-1]: `prediction` stores y, the others x. A corrector only names its c
+ * and which iterate is stored; the weight store (train/wstore.h) applies them. */
 #ifndef PL_TRAIN_CORRECT_H
 #define PL_TRAIN_CORRECT_H
 
@@ -27,7 +27,7 @@ struct pl_corrector {
 };
 
 extern const struct pl_corrector_type *const pl_corrector_types[]; /* NULL-terminated:
-    none nesterov feedback prediction custom lookahead */
+    none nesterov feedback prediction custom */
 const char *const *pl_corrector_names(void);
 const struct pl_corrector_type *pl_corrector_find(const char *name);
 

@@ -1,5 +1,7 @@
-/* Full weight prediction, c = tau: x[n+1] = x[n] - (1+tau) u[n] + tau u[n-1].
- * Source: SpecTrain, arXiv 1809.02839, in the form that stores the predicted point. */
+/* Weight prediction: y[n+1] = y[n] - u[n], forward and backward read y[n] - c u[n-1], the
+ * weights predicted c updates ahead; c = tau. Error feedback of the same c is the same
+ * trajectory, stored at the point that is read. Source: SpecTrain, arXiv 1809.02839;
+ * PipeOptim. */
 #include "train/correct.h"
 
 #include <math.h>
@@ -11,5 +13,5 @@ static double coefficient(double given, double beta, int64_t tau)
 }
 
 const struct pl_corrector_type pl_corrector_prediction = {
-    "prediction", "c = tau, weight prediction stored at the predicted point",
-    "SpecTrain, arXiv 1809.02839", coefficient, false};
+    "prediction", "c = tau, weights predicted when read", "SpecTrain, arXiv 1809.02839",
+    coefficient, true};
