@@ -67,7 +67,8 @@ static void print_ratio(FILE *out, const char *name, double value, double closed
                         const char *meaning)
 {
     char text[32] = "none", other[32] = "-";
-    if (!isnan(value)) snprintf(text, sizeof text, "%.4f", value == 0 ? 0 : value);
+    if (fabs(value) < 5e-5) value = 0; /* no "-0.0000" of rounding */
+    if (!isnan(value)) snprintf(text, sizeof text, "%.4f", value);
     if (!isnan(closed)) snprintf(other, sizeof other, "%.4f", closed);
     fprintf(out, "%-21s %12s %12s  %s\n", name, text, other, meaning);
 }
@@ -167,10 +168,12 @@ void pl_print_sim_text(const struct pl_sim_view *view, FILE *out)
     if (view->gantt_width) print_gantt(view, out);
     print_numbers(view, out);
     print_stages(view, out);
-    fprintf(out,
-            "\nDelay in updates (consuming update - version read in forward), versions "
-            "alive after U\nwith the live one, activations as microbatches in flight;\n"
-            "n = k: closed form k of the steady state, n (k): another.\n");
+    fprintf(
+        out,
+        "\nDelay tau in updates: consuming update - version read in forward. Versions "
+        "alive after U,\nthe live one included. Activations: microbatches in "
+        "flight.\nn = n: simulated equals closed form; n (k): the closed form is "
+        "k.\n");
     if (!sched->type->async) return;
     int64_t period = (sched->shape.P + sched->shape.m - 1) / sched->shape.m;
     if (x->steady_to == x->steady_from)

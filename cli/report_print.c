@@ -69,7 +69,9 @@ static void print_heading(const struct pl_report *r, FILE *out)
 
 static void print_tau(const struct pl_row_report *row, char *text, size_t n)
 {
-    if (row->tau_first == row->tau_last)
+    if (isnan(row->tau_first) || isnan(row->tau_last))
+        snprintf(text, n, "-");
+    else if (row->tau_first == row->tau_last)
         snprintf(text, n, "%.3g", row->tau_first);
     else
         snprintf(text, n, "%.3g..%.3g", row->tau_first, row->tau_last);
@@ -102,12 +104,23 @@ static void print_reach(const struct pl_row_report *row, char *text, size_t n)
                  pl_units_format_time(row->end_s, a, sizeof a), row->mean);
 }
 
+/* A dash where the run is too short for a steady window. */
+static void print_steady(const struct pl_row_report *row, FILE *out)
+{
+    char step[32];
+    if (isnan(row->step_s))
+        fprintf(out, "%9s %8s", "-", "-");
+    else
+        fprintf(out, "%9s %6.1f %%",
+                pl_units_format_time(row->step_s, step, sizeof step),
+                100 * row->bubble_steady);
+}
+
 static void print_row(const struct pl_report *r, const struct pl_row_report *row,
                       FILE *out)
 {
     const struct pl_arm *arm = arm_of(r, row);
-    char step[32], tau[32], loss[48], gap[48], share[16] = "", reach[64],
-                                               equal[64] = "";
+    char tau[32], loss[48], gap[48], share[16] = "", reach[64], equal[64] = "";
     char at[32];
     print_tau(row, tau, sizeof tau);
     print_gap(r, row, gap, sizeof gap);
@@ -115,6 +128,8 @@ static void print_row(const struct pl_report *r, const struct pl_row_report *row
     if (row->diverged)
         snprintf(loss, sizeof loss, "diverged (%d of %d)", row->diverged,
                  r->experiment->n_seeds);
+    else if (r->experiment->n_seeds == 1)
+        snprintf(loss, sizeof loss, "%.4f", row->mean);
     else
         snprintf(loss, sizeof loss, "%.4f sd %.4f", row->mean, row->sd);
     if (!isnan(row->recovered))
@@ -123,9 +138,10 @@ static void print_row(const struct pl_report *r, const struct pl_row_report *row
         snprintf(equal, sizeof equal, "%s: %.3f, %s %.3f",
                  pl_units_format_time(row->equal_s, at, sizeof at), row->equal_loss,
                  r->rows[row->baseline].label, row->equal_baseline);
-    fprintf(out, "%-22s %9s %6.1f %% %-8s %-16s %-19s %6s  %-35s %s\n", arm->name,
-            pl_units_format_time(row->step_s, step, sizeof step),
-            100 * row->bubble_steady, tau, loss, gap, share, reach, equal);
+    fprintf(out, "%-22s ", arm->name);
+    print_steady(row, out);
+    fprintf(out, " %-8s %-16s %-19s %6s  %-35s %s\n", tau, loss, gap, share, reach,
+            equal);
     if (isnan(row->noise)) return;
     snprintf(gap, sizeof gap, "rms %.4f", row->noise);
     fprintf(out, "%-22s %9s %8s %-8s %-16s %-19s\n", "  with another seed", "\"", "\"",
@@ -159,6 +175,12 @@ static void print_scopes(const struct pl_report *r, FILE *out)
 
 static void print_notes(const struct pl_report *r, FILE *out)
 {
+    bool short_run = false;
+    for (int i = 0; i < r->n; i++) short_run |= isnan(r->rows[i].step_s);
+    if (short_run)
+        fprintf(out,
+                "-           too few updates for a steady step, bubble and tau (see "
+                "pipelag-sim(1))\n");
     fprintf(out, "\n");
     print_scopes(r, out);
     for (int i = 0; i < r->n; i++) {
@@ -169,6 +191,11 @@ static void print_notes(const struct pl_report *r, FILE *out)
     }
     for (int i = 0; i < r->n; i++) {
         const struct pl_arm *arm = arm_of(r, &r->rows[i]);
+        const char *segments = pl_config_text(arm->config, "segments");
+        if (*segments)
+            fprintf(out,
+                    "segments    %s: %s; step, bubble and tau are those of the first\n",
+                    arm->name, segments);
         if (arm->cost_factor > 1)
             fprintf(out,
                     "scaled      %s: one microbatch is %lld times the costs' "

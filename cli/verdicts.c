@@ -21,12 +21,28 @@ struct pl_verdict *pl_verdicts_of(const struct pl_report *report, int *n)
 
 void pl_verdicts_print(const struct pl_verdict *verdicts, int n, FILE *out)
 {
-    fprintf(out, "\nClaims, theirs beside ours:\n");
+    int untested = 0;
+    for (int i = 0; i < n; i++) untested += verdicts[i].word == PL_NOT_TESTED;
+    if (untested == n) {
+        fprintf(out, "\nClaims: none tested, they need arms named as pipelag-run(1) "
+                     "says under Verdicts.\n");
+        return;
+    }
+    fprintf(out, "\nClaims, theirs beside ours; [low, high]: 95 %% t interval of a "
+                 "paired difference:\n");
     for (int i = 0; i < n; i++) {
         const struct pl_verdict *v = &verdicts[i];
-        fprintf(out, "%2d %s (%s)\n     theirs: %s\n     ours:   %s\n     %s\n", i + 1,
-                v->statement, v->source, v->published, v->measured, pl_words[v->word]);
+        if (v->word == PL_NOT_TESTED) continue;
+        fprintf(out,
+                "%2d %s (%s)\n     theirs:  %s\n     ours:    %s\n     verdict: %s\n",
+                i + 1, v->statement, v->source, v->published, v->measured,
+                pl_words[v->word]);
     }
+    if (untested) fprintf(out, "\nClaims not tested, and why:\n");
+    for (int i = 0; i < n; i++)
+        if (verdicts[i].word == PL_NOT_TESTED)
+            fprintf(out, "%2d %s: %s\n", i + 1, verdicts[i].statement,
+                    verdicts[i].measured);
 }
 
 void pl_verdicts_json(const struct pl_verdict *verdicts, int n, struct pl_json *json)

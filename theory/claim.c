@@ -157,7 +157,7 @@ static enum pl_word word_of(const struct claim *claim, const struct pl_paired *p
 {
     if (p->sign == 0) return PL_WITHIN_NOISE;
     if (p->sign < 0) {
-        say(v, "; opposite sign");
+        say(v, "; opposite sign%s", p->n >= 3 ? "" : ", too few seeds to say so");
         return p->n >= 3 ? PL_NOT_REPRODUCED : PL_WITHIN_NOISE;
     }
     bool inside = size >= claim->min && size <= claim->max;
@@ -201,7 +201,7 @@ static void judge_bound(const struct claim *claim, const struct pl_claim_input *
     double limit = claim->max * sync;
     bool diverged = p.sign > 0 && isinf(p.mean);
     if (p.low > limit || diverged) {
-        say(v, "; above the limit");
+        say(v, "; above the limit%s", p.n >= 3 ? "" : ", too few seeds to say so");
         v->word = p.n >= 3 ? PL_NOT_REPRODUCED : PL_WITHIN_NOISE;
     } else if (p.high <= limit) {
         v->word = p.n >= 3 ? PL_REPRODUCED : PL_DIRECTION_ONLY;

@@ -225,7 +225,9 @@ void pl_draw_curves(FILE *out, int n, const struct pl_curve *curves, const char 
     if (columns < 1) columns = 1;
     int rows = (n + columns - 1) / columns;
     pl_svg_open(out, width, TOP + PANEL_H + 62 + 18 * rows + 10, title);
-    pl_svg_text(out, LEFT, 26, 15, PL_ANCHOR_START, "#000000", title);
+    /* a long title is set smaller; a letter is about 0.58 em wide */
+    double size = fmin(15, (width - LEFT) / (0.58 * fmax(1, (double)strlen(title))));
+    pl_svg_text(out, LEFT, 26, size, PL_ANCHOR_START, "#000000", title);
     pl_svg_text(out, LEFT, 44, 11, PL_ANCHOR_START, "#555555",
                 "line: mean over seeds; band: their range");
     pl_svg_text_up(out, 18, TOP + PANEL_H / 2.0, 12, "validation loss [nat]");
