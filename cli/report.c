@@ -88,7 +88,9 @@ static void recover(const struct pl_report *report, struct pl_row_report *row)
 {
     const struct pl_arm *arms = report->experiment->arms, *arm = &arms[row->arm];
     row->recovered = NAN;
-    if (!corrected(arm)) return;
+    if (!corrected(arm) || /* a share is between runs on the same tokens */
+        arm->versions.updates != arms[row->baseline].versions.updates)
+        return;
     for (int i = 0; i < report->n; i++) {
         const struct pl_row_report *plain = &report->rows[i];
         const struct pl_arm *other = &arms[plain->arm];
