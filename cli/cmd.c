@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/mem.h"
 
@@ -14,6 +15,13 @@ int pl_cmd_fail(int code)
 {
     fprintf(stderr, "pipelag: %s\n", pl_error_text());
     return pl_exit_status(code);
+}
+
+int pl_cmd_output(const char *path, bool force)
+{
+    struct stat st;
+    if (force || stat(path, &st) || !S_ISREG(st.st_mode)) return 0;
+    return pl_fail(PL_EUSAGE, "%s: exists, --force replaces it", path);
 }
 
 int pl_cmd_real(const char *option, const char *text, double min, double max,

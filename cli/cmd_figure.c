@@ -2,7 +2,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "cli/cmd.h"
 #include "traces/figure.h"
@@ -99,8 +98,8 @@ static int draw(const struct arguments *arguments)
     }
     if (!figure)
         return pl_fail_unknown(PL_EUSAGE, "figure", "figure", arguments->figure, names);
-    if (!arguments->force && !access(arguments->output, F_OK))
-        return pl_fail(PL_EUSAGE, "%s: exists, --force replaces it", arguments->output);
+    int exists = pl_cmd_output(arguments->output, arguments->force);
+    if (exists) return exists;
     struct pl_trace *t;
     int code = pl_trace_read(arguments->file, &t);
     if (code) return code;

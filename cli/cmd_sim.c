@@ -7,18 +7,19 @@
 #include "cli/setup.h"
 #include "traces/record.h"
 
-enum { OPT_WIDTH = 256, OPT_NO_GANTT, OPT_JSON, DEFAULT_WIDTH = 88 };
+enum { OPT_WIDTH = 256, OPT_NO_GANTT, OPT_JSON, OPT_FORCE, DEFAULT_WIDTH = 88 };
 
 struct arguments {
     const char *file, *output;
     int64_t width; /* 0: no Gantt */
-    bool json;
+    bool json, force;
     int code; /* of a bad option */
     struct pl_cmd_settings settings;
 };
 
 static const struct argp_option options[] = {
     {"output", 'o', "TRACE", 0, "write the run as a trace (HDF5)", 0},
+    {"force", OPT_FORCE, NULL, 0, "replace the trace when it exists", 0},
     {"json", OPT_JSON, NULL, 0, "print one JSON object instead of text", 0},
     {"width", OPT_WIDTH, "COLUMNS", 0, "width of the Gantt chart (default 88)", 0},
     {"no-gantt", OPT_NO_GANTT, NULL, 0, "numbers only", 0},
@@ -34,6 +35,9 @@ static error_t parse(int option, char *arg, struct argp_state *state)
         return 0;
     case 'o':
         args->output = arg;
+        return 0;
+    case OPT_FORCE:
+        args->force = true;
         return 0;
     case OPT_JSON:
         args->json = true;
@@ -88,7 +92,8 @@ static int simulate(const struct arguments *args, const struct pl_config *config
     struct pl_cost cost = {0};
     struct pl_sim_view view = {&sim, &cost, false, (int)args->width};
     struct pl_shape shape = shape_of(config, type);
-    int code = pl_setup_barrier(config, type, &view.barrier);
+    int code = args->output ? pl_cmd_output(args->output, args->force) : 0;
+    if (!code) code = pl_setup_barrier(config, type, &view.barrier);
     if (!code) code = pl_setup_cost(config, shape.P, &cost);
     if (!code) code = pl_simulate(type, &shape, &cost, view.barrier, &sim);
     if (!code && args->output) code = write_trace(&view, config, args->output);

@@ -98,8 +98,9 @@ else
 fi
 
 run 0 "$PIPELAG" sim -P 2 -m 2 -o "$work/a.h5" && cp "$work/a.h5" "$work/b.h5" &&
-    run 0 "$PIPELAG" sim -P 2 -m 2 -o "$work/a.h5" && cmp -s "$work/a.h5" "$work/b.h5"
-ok $? '-o writes a trace, equal bytes for equal input'
+    run 2 "$PIPELAG" sim -P 2 -m 2 -o "$work/a.h5" && grep -q 'a.h5: exists' "$work/err" &&
+    run 0 "$PIPELAG" sim -P 2 -m 2 --force -o "$work/a.h5" && cmp -s "$work/a.h5" "$work/b.h5"
+ok $? '-o writes a trace, equal bytes for equal input, and replaces none unasked'
 printf precious >"$work/keep.h5"
 run 2 "$PIPELAG" sim --schedule 2bw -m 3 -o "$work/keep.h5" && [ "$(cat "$work/keep.h5")" = precious ]
 ok $? 'a refused run leaves the old trace alone'

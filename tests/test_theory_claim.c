@@ -117,6 +117,7 @@ START_TEST(ratio_words)
     ratio_case(.278, .012, 3, PL_REPRODUCED);
     ratio_case(.278, -.012, 3, PL_REPRODUCED);
     ratio_case(.278, .1, 3, PL_DIRECTION_ONLY);
+    ratio_case(0, -.278, 3, PL_DIRECTION_ONLY); /* AdamW's own gap is noise */
     ratio_case(.278, .012, 2, PL_DIRECTION_ONLY);
     ratio_case(.05, .278, 3, PL_NOT_REPRODUCED);
     ratio_case(.02, .01, 3, PL_WITHIN_NOISE);

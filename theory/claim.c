@@ -230,6 +230,7 @@ static void judge_ratio(const struct claim *claim, const struct pl_claim_input *
     say(v, "; difference ");
     say_difference(v, &p, NULL, 0);
     v->word = word_of(claim, &p, ratio, v);
+    if (v->word == PL_REPRODUCED && a.sign <= 0) v->word = PL_DIRECTION_ONLY;
 }
 
 /* Share of the gap that error feedback recovers. */
