@@ -96,6 +96,14 @@ static bool any_evaluation(const struct pl_session *s)
     return false;
 }
 
+/* The arm whose Gantt chart says most: the first that does not wait; else the first. */
+static int first_async(const struct pl_experiment *e)
+{
+    for (int i = 0; i < e->n_arms; i++)
+        if (e->arms[i].sim.schedule.type->async) return i;
+    return 0;
+}
+
 static int figures(const struct pl_session *s, const struct pl_trace *t)
 {
     const char *dot = strrchr(s->output, '.');
@@ -104,7 +112,7 @@ static int figures(const struct pl_session *s, const struct pl_trace *t)
     char *gantt = pl_printf("%.*s-gantt.svg", stem, s->output);
     char *curves = pl_printf("%.*s-curves.svg", stem, s->output);
     const struct pl_experiment *e = &s->experiment;
-    int rc = pl_figure_gantt(t, e->arms[e->n_arms > 1 ? 1 : 0].name, gantt);
+    int rc = pl_figure_gantt(t, e->arms[first_async(e)].name, gantt);
     if (!rc && any_evaluation(s)) {
         rc = pl_figure_curves(t, curves);
         if (!rc) pl_log(PL_LOG_INFO, "wrote %s, %s and %s", s->output, gantt, curves);
