@@ -138,17 +138,17 @@ static int parse_segments(const struct pl_arm *arm, char *text, struct stretch *
     return 0;
 }
 
-/* Append the stretch to the arm's version map; the longest one is kept for the trace.
+/* Append the stretch to the arm's version map; one of them is kept for the trace.
  */
 static int simulate_stretch(struct pl_arm *arm, const struct stretch *s, int P, int m,
-                            bool longest)
+                            bool shown)
 {
     struct pl_shape shape = {P, m, s->updates};
     struct pl_simulation sim;
     int rc = pl_simulate(s->type, &shape, &arm->cost, arm->global_clip, &sim);
     if (rc) return pl_fail(rc, "%s: %s", arm->name, pl_error_text());
     rc = pl_versions_append(&arm->versions, &sim.versions);
-    if (longest) {
+    if (shown) {
         arm->sim = sim;
         int64_t window = (3 * P + m - 1) / m; /* updates that a Gantt shows */
         pl_simulation_trim(&arm->sim, window > 3 ? window : 3);
@@ -171,6 +171,7 @@ static int read_stretches(struct pl_arm *arm, char *segments, struct stretch *ou
     for (int i = 0; i < arm->n_segments; i++) {
         const char *name =
             out[i].corrector ? out[i].corrector : pl_config_text(c, "corrector.name");
+        arm->schedules[i] = out[i].type->name;
         arm->segments[i] = (struct pl_segment){out[i].updates, corrector_of(c, name)};
         if (out[i].updates > updates - total) /* the sum itself may overflow */
             return pl_fail(PL_ECONFIG,
@@ -184,27 +185,34 @@ static int read_stretches(struct pl_arm *arm, char *segments, struct stretch *ou
         pl_config_where(c, "segments"), (long long)total, (long long)updates);
 }
 
+/* An asynchronous stretch before a synchronous one, then the longer one. */
+static bool says_more(const struct stretch *a, const struct stretch *b)
+{
+    if (a->type->async != b->type->async) return a->type->async;
+    return a->updates > b->updates;
+}
+
 static int arm_simulate(struct pl_arm *arm)
 {
     const struct pl_config *c = arm->config;
     struct stretch stretches[PL_MAX_SEGMENTS];
-    int longest = 0, P = (int)pl_config_int(c, "schedule.stages"), m = 1;
+    int shown = 0, P = (int)pl_config_int(c, "schedule.stages"), m = 1;
     char *segments = pl_strdup(pl_config_text(c, "segments"));
     int rc = read_stretches(arm, segments, stretches);
     if (!rc) {
         const struct pl_schedule_type *uneven = stretches[0].type;
         for (int i = 1; i < arm->n_segments; i++) {
-            if (stretches[i].updates > stretches[longest].updates) longest = i;
+            if (says_more(&stretches[i], &stretches[shown])) shown = i;
             if (!stretches[i].type->global_version) uneven = stretches[i].type;
         }
         /* one scope for the whole run: the one that its most uneven stretch allows */
         rc = pl_setup_barrier(c, uneven, &arm->global_clip);
         if (rc) rc = pl_fail(rc, "%s: %s", arm->name, pl_error_text());
-        m = pl_setup_microbatches(c, stretches[longest].type, P);
+        m = pl_setup_microbatches(c, stretches[shown].type, P);
     }
     if (!rc) rc = arm_cost(arm, P, m);
     for (int i = 0; i < arm->n_segments && !rc; i++)
-        rc = simulate_stretch(arm, &stretches[i], P, m, i == longest);
+        rc = simulate_stretch(arm, &stretches[i], P, m, i == shown);
     if (!rc) arm->end_s = arm->versions.done_s[arm->versions.updates - 1];
     free(segments);
     return rc;

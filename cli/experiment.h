@@ -20,6 +20,7 @@ struct pl_arm {
     struct pl_simulation sim; /* of its longest segment, for a Gantt */
     struct pl_versions versions; /* of the whole run */
     struct pl_segment segments[PL_MAX_SEGMENTS];
+    const char *schedules[PL_MAX_SEGMENTS]; /* names */
     int n_segments;
     double end_s;     /* simulated end of the last update */
     bool global_clip; /* clip.scope, resolved; U is then a barrier over stages */

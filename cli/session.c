@@ -41,6 +41,8 @@ struct pl_trace *pl_session_trace(const struct pl_session *s, const char *status
     for (int i = 0; i < s->experiment.n_arms; i++) {
         const struct pl_arm *arm = &s->experiment.arms[i];
         pl_record_simulation(t, arm->name, &arm->sim, &arm->cost);
+        pl_record_segments(t, arm->name, arm->n_segments, arm->segments,
+                           arm->schedules);
     }
     for (int j = 0; j < pl_session_jobs(s); j++)
         if (s->results[j].n_rows || s->results[j].n_evals ||

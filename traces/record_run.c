@@ -79,6 +79,27 @@ void pl_record_run(struct pl_trace *t, const char *arm, uint64_t seed,
     free(run);
 }
 
+void pl_record_segments(struct pl_trace *t, const char *arm, int n,
+                        const struct pl_segment *segments, const char *const *schedules)
+{
+    const char **correctors = PL_NEW(n, const char *);
+    int64_t *first = PL_NEW(n, int64_t), *updates = PL_NEW(n, int64_t);
+    for (int i = 0; i < n; i++) {
+        correctors[i] = segments[i].corrector.type->name;
+        first[i] = i ? first[i - 1] + updates[i - 1] : 0;
+        updates[i] = segments[i].updates;
+    }
+    char *path = pl_printf("/arms/%s/segments", arm);
+    pl_trace_text(t, path, "schedule", n, schedules);
+    pl_trace_text(t, path, "corrector", n, correctors);
+    pl_trace_i64(t, path, "first_update", n, first);
+    pl_trace_i64(t, path, "updates", n, updates);
+    free(path);
+    free(correctors);
+    free(first);
+    free(updates);
+}
+
 void pl_record_verdicts(struct pl_trace *t, const struct pl_verdict *verdicts, int n)
 {
     const char **column = PL_NEW(n, const char *);

@@ -84,6 +84,13 @@ static const struct pl_column evals[] = {
      "validation loss at y = x + c times the last update", false},
     END};
 
+static const struct pl_column segments[] = {
+    {"schedule", PL_COLUMN_TEXT, "", "pipeline schedule", false},
+    {"corrector", PL_COLUMN_TEXT, "", "delay corrector", false},
+    {"first_update", PL_COLUMN_I64, "1", "first update of the stretch", false},
+    {"updates", PL_COLUMN_I64, "1", "updates of the stretch", false},
+    END};
+
 static const struct pl_column claims[] = {
     {"id", PL_COLUMN_TEXT, "", "name of the claim", false},
     {"statement", PL_COLUMN_TEXT, "", "what is claimed", false},
@@ -129,6 +136,7 @@ const struct pl_table_type pl_table_types[] = {
     {"/arms/<arm>/costs", costs, NULL, NULL},
     {"/arms/<arm>/stages", stages, "tau_mean", NULL},
     {"/arms/<arm>/versions", versions, NULL, NULL},
+    {"/arms/<arm>/segments", segments, NULL, NULL},
     {"/arms/<arm>/seeds/<seed>/rows", rows, "loss", "update"},
     {"/arms/<arm>/seeds/<seed>/evals", evals, "loss", "update"},
     {"/claims", claims, NULL, NULL},
