@@ -71,7 +71,8 @@ int pl_job_run(const struct pl_experiment *e, int job, const char *checkpoint,
 
 /* Everything that would make a job of the arm fail: data, device, what cannot be
  * combined. Predict the bytes one job will hold, and how many of them are the machine's
- * own memory; describe the device (name, kernels, libraries) in at most n characters. */
+ * own memory; describe the device (name, kernels, libraries) in at most n characters.
+ */
 int pl_arm_probe(const struct pl_arm *arm, size_t *bytes, size_t *host_bytes,
                  char *device, size_t n);
 

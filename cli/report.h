@@ -24,7 +24,7 @@ struct pl_row_report {
     double reach_s;       /* baseline's final mean loss first reached; NaN: never */
     double equal_s;       /* the earlier of the two ends ... */
     double equal_loss,
-        equal_baseline;         /* ... and both losses there (mid-schedule for one) */
+        equal_baseline;           /* ... and both losses there (mid-schedule for one) */
     double step_s, bubble_steady; /* of the simulation */
     double tau_first, tau_last; /* mean delay of stage 0 and of stage P-1, in updates */
     int diverged;               /* seeds that diverged */

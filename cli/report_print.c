@@ -194,7 +194,8 @@ static void print_notes(const struct pl_report *r, FILE *out)
         const char *segments = pl_config_text(arm->config, "segments");
         if (*segments)
             fprintf(out,
-                    "segments    %s: %s; step, bubble and tau are of its (longest) asynchronous one\n",
+                    "segments    %s: %s; step, bubble and tau are of its (longest) "
+                    "asynchronous one\n",
                     arm->name, segments);
         if (arm->cost_factor > 1)
             fprintf(out,

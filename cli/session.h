@@ -19,7 +19,7 @@ struct pl_session {
     FILE *progress;                /* JSON lines for onlookers: OUTPUT.progress.jsonl */
     int n_workers;                 /* jobs at a time */
     double snapshot;               /* clock of the last partial trace */
-    char device[256];          /* what computes, in words */
+    char device[256];              /* what computes, in words */
     size_t bytes, host_bytes;      /* most that one job will hold, and on the host */
 };
 

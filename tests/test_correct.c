@@ -81,8 +81,10 @@ START_TEST(coefficients)
     static const struct {
         const char *name;
         double c0, c1, c4;
-    } want[] = {{"none", 0, 0, 0},         {"nesterov", .9, .9, .9},
-                {"feedback", 0, 1, 1},     {"prediction", 0, 1, 4},
+    } want[] = {{"none", 0, 0, 0},
+                {"nesterov", .9, .9, .9},
+                {"feedback", 0, 1, 1},
+                {"prediction", 0, 1, 4},
                 {"custom", NAN, NAN, NAN}};
     for (int i = 0; pl_corrector_types[i]; i++) {
         const struct pl_corrector_type *t = pl_corrector_types[i];

@@ -19,7 +19,8 @@ void pl_record_simulation(struct pl_trace *t, const char *arm,
                           const struct pl_cost *cost);
 /* /arms/<arm>/segments: the n stretches of the run; schedules: their names. */
 void pl_record_segments(struct pl_trace *t, const char *arm, int n,
-                        const struct pl_segment *segments, const char *const *schedules);
+                        const struct pl_segment *segments,
+                        const char *const *schedules);
 /* /arms/<arm>/seeds/<seed>/{rows,evals} and status. */
 void pl_record_run(struct pl_trace *t, const char *arm, uint64_t seed,
                    const struct pl_run_result *result);

@@ -4,8 +4,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#define CORRECTORS(X) \
-    X(none) X(nesterov) X(feedback) X(prediction) X(custom)
+#define CORRECTORS(X) X(none) X(nesterov) X(feedback) X(prediction) X(custom)
 
 #define X(name) extern const struct pl_corrector_type pl_corrector_##name;
 CORRECTORS(X)

@@ -1,9 +1,10 @@
 /* Delay correctors, one knob c: x is what forward and backward read,
- * x[n+1] = x[n] - (1+c) u[n] + c u[n-1], with u[n] the update from the gradient that update n
- * consumes (tau updates old). c = 0 plain delay, beta Nesterov form, 1 error feedback (arXiv
- * 2606.30634), tau weight prediction. The same trajectory in y = x + c u_last is y -= u[n],
- * read at y - c u[n-1]: `prediction` stores y, the others x. A corrector only names its c
- * and which iterate is stored; the weight store (train/wstore.h) applies them. */
+ * x[n+1] = x[n] - (1+c) u[n] + c u[n-1], with u[n] the update from the gradient that
+ * update n consumes (tau updates old). c = 0 plain delay, beta Nesterov form, 1 error
+ * feedback (arXiv 2606.30634), tau weight prediction. The same trajectory in y = x + c
+ * u_last is y -= u[n], read at y - c u[n-1]: `prediction` stores y, the others x. A
+ * corrector only names its c and which iterate is stored; the weight store
+ * (train/wstore.h) applies them. */
 #ifndef PL_TRAIN_CORRECT_H
 #define PL_TRAIN_CORRECT_H
 

@@ -15,7 +15,8 @@ enum pl_clip_scope { PL_CLIP_NONE, PL_CLIP_GLOBAL, PL_CLIP_STAGE };
 enum pl_fidelity { PL_FIDELITY_GLOBAL, PL_FIDELITY_STASH };
 enum pl_status { PL_RUN_DONE, PL_RUN_DIVERGED, PL_RUN_INTERRUPTED };
 
-/* A stretch of updates under one corrector; the version map already drains between them. */
+/* A stretch of updates under one corrector; the version map already drains between
+ * them. */
 struct pl_segment {
     int64_t updates;
     struct pl_corrector corrector;
@@ -23,45 +24,45 @@ struct pl_segment {
 
 struct pl_row { /* one per update n (turning version n into n+1) */
     int64_t update;
-    double time_s;    /* simulated end of the update */
-    double loss;      /* training loss of the gradient it consumes */
-    double rate;      /* schedule factor */
-    double grad_norm; /* before clipping, over all stages */
+    double time_s;      /* simulated end of the update */
+    double loss;        /* training loss of the gradient it consumes */
+    double rate;        /* schedule factor */
+    double grad_norm;   /* before clipping, over all stages */
     double update_norm; /* of u */
     double stale_norm;  /* ||x_n - x_(forward version)||, over all stages */
 };
 
-struct pl_eval {      /* validation at version n = after n updates */
+struct pl_eval { /* validation at version n = after n updates */
     int64_t update;
-    double time_s;    /* simulated end of update n-1; 0 for n = 0 */
-    double loss;      /* stored iterate x (headline) */
-    double loss_y;    /* y = x + c u_last; equals loss when c = 0 */
+    double time_s; /* simulated end of update n-1; 0 for n = 0 */
+    double loss;   /* stored iterate x (headline) */
+    double loss_y; /* y = x + c u_last; equals loss when c = 0 */
 };
 
 struct pl_run_spec {
     const struct pl_device *device;
-    struct pl_problem *problem;  /* borrowed */
-    const struct pl_data *data;  /* NULL for convex problems */
+    struct pl_problem *problem;         /* borrowed */
+    const struct pl_data *data;         /* NULL for convex problems */
     const struct pl_versions *versions; /* stages == problem->n_stages */
-    enum pl_fidelity fidelity;   /* global refuses maps whose stages differ */
-    int batch;                   /* sequences per update, a multiple of versions->m */
+    enum pl_fidelity fidelity;          /* global refuses maps whose stages differ */
+    int batch; /* sequences per update, a multiple of versions->m */
     int T;
-    uint64_t seed;               /* of weights and data order */
+    uint64_t seed; /* of weights and data order */
     struct pl_optim optim;
     struct pl_rate rate;
-    double clip;                 /* norm; <= 0: none */
+    double clip; /* norm; <= 0: none */
     enum pl_clip_scope clip_scope;
     int n_segments;
     const struct pl_segment *segments; /* updates sum to versions->updates */
-    bool replay;                 /* never fuse microbatches */
-    int64_t eval_every;          /* updates; also at 0 and at the end */
-    int eval_sequences;          /* validation windows, 0: no validation */
-    double diverged_above;       /* loss that ends the run as diverged (NaN always does) */
-    const char *checkpoint;      /* path or NULL */
-    double checkpoint_s;         /* seconds between checkpoints; also at stop */
-    int64_t checkpoint_updates;  /* updates between checkpoints; 0: by time only */
-    bool resume;                 /* continue from checkpoint when it exists */
-    uint64_t fingerprint;        /* of everything that must agree to resume */
+    bool replay;                       /* never fuse microbatches */
+    int64_t eval_every;                /* updates; also at 0 and at the end */
+    int eval_sequences;                /* validation windows, 0: no validation */
+    double diverged_above;  /* loss that ends the run as diverged (NaN always does) */
+    const char *checkpoint; /* path or NULL */
+    double checkpoint_s;    /* seconds between checkpoints; also at stop */
+    int64_t checkpoint_updates; /* updates between checkpoints; 0: by time only */
+    bool resume;                /* continue from checkpoint when it exists */
+    uint64_t fingerprint;       /* of everything that must agree to resume */
     const volatile sig_atomic_t *stop; /* set by a signal handler; may be NULL */
     /* As they are made, so after a resume only the new ones; either may be NULL. */
     void (*on_row)(void *context, const struct pl_row *row);
@@ -73,16 +74,17 @@ struct pl_run_result { /* owned: pl_run_free */
     enum pl_status status;
     int64_t diverged_at; /* update, or -1 */
     int64_t n_rows, n_evals;
-    struct pl_row *rows;   /* all rows since update 0, also after a resume */
+    struct pl_row *rows; /* all rows since update 0, also after a resume */
     struct pl_eval *evals;
 };
 
-/* Train. The gradient of update n is the mean over its group's microbatches, each read at
- * the versions of the map; clipped; turned into u by the optimizer with the consuming
- * update's rate, bias corrections and decay; corrected; written as version n+1.
- * Errors: PL_ECONFIG (spec), PL_EUNSUP (tied weights under unequal versions; named),
- * PL_EMEM, PL_EINPUT (checkpoint corrupt or of another run), PL_EIO (disk full: the last
- * good checkpoint stays). A diverged or interrupted run is a result, not an error. */
+/* Train. The gradient of update n is the mean over its group's microbatches, each read
+ * at the versions of the map; clipped; turned into u by the optimizer with the
+ * consuming update's rate, bias corrections and decay; corrected; written as version
+ * n+1. Errors: PL_ECONFIG (spec), PL_EUNSUP (tied weights under unequal versions;
+ * named), PL_EMEM, PL_EINPUT (checkpoint corrupt or of another run), PL_EIO (disk full:
+ * the last good checkpoint stays). A diverged or interrupted run is a result, not an
+ * error. */
 int pl_run(const struct pl_run_spec *spec, struct pl_run_result *out);
 void pl_run_free(struct pl_run_result *result);
 
@@ -94,8 +96,8 @@ int pl_run_load(const char *checkpoint, uint64_t fingerprint, bool *finished,
 /* What pl_run would refuse in the spec, before anything is allocated. */
 int pl_run_check(const struct pl_run_spec *spec);
 
-/* Weights, gradients, versions, state and workspace, in bytes, before anything runs; 0 and
- * a message for a spec that pl_run would refuse. */
+/* Weights, gradients, versions, state and workspace, in bytes, before anything runs; 0
+ * and a message for a spec that pl_run would refuse. */
 size_t pl_run_bytes(const struct pl_run_spec *spec);
 
 #endif

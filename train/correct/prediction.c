@@ -1,7 +1,7 @@
-/* Weight prediction: y[n+1] = y[n] - u[n], forward and backward read y[n] - c u[n-1], the
- * weights predicted c updates ahead; c = tau. Error feedback of the same c is the same
- * trajectory, stored at the point that is read. Source: SpecTrain, arXiv 1809.02839;
- * PipeOptim. */
+/* Weight prediction: y[n+1] = y[n] - u[n], forward and backward read y[n] - c u[n-1],
+ * the weights predicted c updates ahead; c = tau. Error feedback of the same c is the
+ * same trajectory, stored at the point that is read. Source: SpecTrain, arXiv
+ * 1809.02839; PipeOptim. */
 #include "train/correct.h"
 
 #include <math.h>
