@@ -55,7 +55,7 @@ static void print_heading(const struct pl_report *r, FILE *out)
             m->kv_heads, m->ffn, m->vocab, m->tied ? "tied" : "untied",
             arm->versions.stages);
     fprintf(out,
-            "data        %s; %.0f tokens per update, %lld updates = %.2fM tokens; %d "
+            "data        %s; %.0f tokens per update, %lld updates = %.3gM tokens; %d "
             "seed(s)\n",
             data_text(c), tokens, (long long)arm->versions.updates,
             tokens * (double)arm->versions.updates / 1e6, e->n_seeds);
