@@ -1,0 +1,11 @@
+# Presets that are built into the program (base/builtin.h). Files of one kind stand together.
+PL_PRESETS =
+PL_PRESETS += data/models/smollm.yaml
+PL_PRESETS += data/models/llama-3.yaml
+EXTRA_DIST += $(PL_PRESETS) tools/embed.awk
+
+base/builtin_data.c: tools/embed.awk $(PL_PRESETS)
+	$(AM_V_GEN)$(MKDIR_P) base && out=`pwd`/$@ && cd $(srcdir) && \
+	  $(AWK) -f tools/embed.awk $(PL_PRESETS) >$$out.tmp && mv $$out.tmp $$out
+BUILT_SOURCES += base/builtin_data.c
+CLEANFILES += base/builtin_data.c base/builtin_data.c.tmp
