@@ -31,8 +31,8 @@ static void put_key(struct pl_json *json, const char *key)
     bool *first = &json->first[json->depth];
     assert(json->depth > 0 || *first); /* one value at the top */
     if (!*first) putc(',', json->out);
-    if (json->depth == 1 && !json->one_line)
-        fputs("\n  ", json->out);
+    if (json->depth && json->depth <= json->line_depth && !json->one_line)
+        fprintf(json->out, "\n%*s", 2 * json->depth, "");
     else if (!*first)
         putc(' ', json->out);
     *first = false;
@@ -43,7 +43,7 @@ static void put_key(struct pl_json *json, const char *key)
 
 void pl_json_open(struct pl_json *json, FILE *out)
 {
-    *json = (struct pl_json){.out = out};
+    *json = (struct pl_json){.out = out, .line_depth = 1};
     json->first[0] = true;
 }
 
@@ -64,7 +64,8 @@ void pl_json_begin(struct pl_json *json, const char *key, char bracket)
 void pl_json_end(struct pl_json *json, char bracket)
 {
     assert((bracket == '}' || bracket == ']') && json->depth > 0);
-    if (json->depth == 1 && !json->first[1] && !json->one_line) putc('\n', json->out);
+    if (json->depth <= json->line_depth && !json->first[json->depth] && !json->one_line)
+        fprintf(json->out, "\n%*s", 2 * (json->depth - 1), "");
     putc(bracket, json->out);
     json->depth--;
 }
@@ -88,6 +89,12 @@ void pl_json_uint(struct pl_json *json, const char *key, uint64_t value)
 {
     put_key(json, key);
     fprintf(json->out, "%" PRIu64, value);
+}
+
+void pl_json_number(struct pl_json *json, const char *key, const char *digits)
+{
+    put_key(json, key);
+    fputs(digits, json->out);
 }
 
 void pl_json_bool(struct pl_json *json, const char *key, bool value)

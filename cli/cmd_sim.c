@@ -1,16 +1,25 @@
 /* pipelag sim: one schedule under given costs: who waits, how long, how stale. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "cli/cmd.h"
 #include "cli/print_sim.h"
 #include "cli/setup.h"
+#include "traces/perfetto.h"
 #include "traces/record.h"
 
-enum { OPT_WIDTH = 256, OPT_NO_GANTT, OPT_JSON, OPT_FORCE, DEFAULT_WIDTH = 88 };
+enum {
+    OPT_WIDTH = 256,
+    OPT_NO_GANTT,
+    OPT_JSON,
+    OPT_FORCE,
+    OPT_PERFETTO,
+    DEFAULT_WIDTH = 88
+};
 
 struct arguments {
-    const char *file, *output;
+    const char *file, *output, *perfetto;
     int64_t width; /* 0: no Gantt */
     bool json, force;
     int code; /* of a bad option */
@@ -19,7 +28,9 @@ struct arguments {
 
 static const struct argp_option options[] = {
     {"output", 'o', "TRACE", 0, "write the run as a trace (HDF5)", 0},
-    {"force", OPT_FORCE, NULL, 0, "replace the trace when it exists", 0},
+    {"perfetto", OPT_PERFETTO, "JSON", 0,
+     "write the run for ui.perfetto.dev and chrome://tracing", 0},
+    {"force", OPT_FORCE, NULL, 0, "replace outputs that exist", 0},
     {"json", OPT_JSON, NULL, 0, "print one JSON object instead of text", 0},
     {"width", OPT_WIDTH, "COLUMNS", 0, "width of the Gantt chart (default 88)", 0},
     {"no-gantt", OPT_NO_GANTT, NULL, 0, "numbers only", 0},
@@ -35,6 +46,9 @@ static error_t parse(int option, char *arg, struct argp_state *state)
         return 0;
     case 'o':
         args->output = arg;
+        return 0;
+    case OPT_PERFETTO:
+        args->perfetto = arg;
         return 0;
     case OPT_FORCE:
         args->force = true;
@@ -69,18 +83,28 @@ static struct pl_shape shape_of(const struct pl_config *config,
     return shape;
 }
 
-static int write_trace(const struct pl_sim_view *view, const struct pl_config *config,
-                       const char *path)
+static int write_outputs(const struct pl_sim_view *view, const struct pl_config *config,
+                         const struct arguments *args)
 {
     struct pl_trace *trace = pl_trace_new();
     char *given = pl_config_dump(config, true),
          *resolved = pl_config_dump(config, false);
     pl_record_provenance(trace, "pipelag sim", given, resolved, "none");
     pl_record_simulation(trace, view->sim->schedule.type->name, view->sim, view->cost);
-    int code = pl_trace_write(trace, path);
+    int code = args->output ? pl_trace_write(trace, args->output) : 0;
+    if (!code && args->perfetto) code = pl_perfetto_write(trace, NULL, args->perfetto);
     pl_trace_free(trace);
     free(given);
     free(resolved);
+    return code;
+}
+
+static int check_outputs(const struct arguments *args)
+{
+    if (args->output && args->perfetto && !strcmp(args->output, args->perfetto))
+        return pl_fail(PL_EUSAGE, "%s: both the trace and the JSON", args->output);
+    int code = args->output ? pl_cmd_output(args->output, args->force) : 0;
+    if (!code && args->perfetto) code = pl_cmd_output(args->perfetto, args->force);
     return code;
 }
 
@@ -92,11 +116,12 @@ static int simulate(const struct arguments *args, const struct pl_config *config
     struct pl_cost cost = {0};
     struct pl_sim_view view = {&sim, &cost, false, (int)args->width};
     struct pl_shape shape = shape_of(config, type);
-    int code = args->output ? pl_cmd_output(args->output, args->force) : 0;
+    int code = check_outputs(args);
     if (!code) code = pl_setup_barrier(config, type, &view.barrier);
     if (!code) code = pl_setup_cost(config, shape.P, &cost);
     if (!code) code = pl_simulate(type, &shape, &cost, view.barrier, &sim);
-    if (!code && args->output) code = write_trace(&view, config, args->output);
+    if (!code && (args->output || args->perfetto))
+        code = write_outputs(&view, config, args);
     if (!code) (args->json ? pl_print_sim_json : pl_print_sim_text)(&view, stdout);
     pl_simulation_free(&sim);
     pl_cost_free(&cost);

@@ -5,6 +5,7 @@
 
 #include "base/mem.h"
 #include "cli/cmd.h"
+#include "traces/perfetto.h"
 #include "traces/trace.h"
 
 struct arguments {
@@ -12,9 +13,17 @@ struct arguments {
     char **words; /* the verb and its arguments */
     double tolerance;
     bool tolerance_given;
+    const char *output, *arm, *format; /* export */
+    bool force;
 };
 
+enum { OPTION_FORMAT = 256, OPTION_FORCE };
+
 static const struct argp_option options[] = {
+    {"output", 'o', "OUTPUT", 0, "export: file to write", 0},
+    {"format", OPTION_FORMAT, "FORMAT", 0, "export: perfetto (the default)", 0},
+    {"arm", 'a', "NAME", 0, "export: the arm to export (default: the first)", 0},
+    {"force", OPTION_FORCE, NULL, 0, "export: replace the output when it exists", 0},
     {"tolerance", 't', "REAL", 0,
      "diff: largest relative difference of numbers (default 0)", 0},
     {0},
@@ -28,6 +37,18 @@ static error_t parse(int option, char *arg, struct argp_state *state)
         if (pl_cmd_real("--tolerance", arg, 0, 1, &arguments->tolerance))
             argp_error(state, "%s", pl_error_text());
         arguments->tolerance_given = true;
+        return 0;
+    case 'o':
+        arguments->output = arg;
+        return 0;
+    case 'a':
+        arguments->arm = arg;
+        return 0;
+    case OPTION_FORMAT:
+        arguments->format = arg;
+        return 0;
+    case OPTION_FORCE:
+        arguments->force = true;
         return 0;
     case ARGP_KEY_ARG:
         arguments->words = pl_grow(arguments->words, (size_t)arguments->n + 1,
@@ -110,15 +131,43 @@ static int diff(const struct arguments *arguments)
     return status;
 }
 
+static const struct format {
+    const char *name;
+    int (*write)(const struct pl_trace *t, const char *arm, const char *path);
+} formats[] = {{"perfetto", pl_perfetto_write}};
+enum { N_FORMATS = sizeof formats / sizeof *formats };
+
+static int export(const struct arguments *arguments)
+{
+    const char *names[N_FORMATS + 1] = {0};
+    const struct format *format = arguments->format ? NULL : formats;
+    for (int i = 0; i < N_FORMATS; i++) {
+        names[i] = formats[i].name;
+        if (!format && !strcmp(names[i], arguments->format)) format = &formats[i];
+    }
+    int code = 0;
+    if (!format)
+        code = pl_fail_unknown(PL_EUSAGE, "trace export", "format", arguments->format,
+                               names);
+    else if (!arguments->output)
+        code = pl_fail(PL_EUSAGE, "trace export: no --output=FILE");
+    if (!code) code = pl_cmd_output(arguments->output, arguments->force);
+    if (code) return pl_cmd_fail(code);
+    struct pl_trace *t;
+    code = pl_trace_read(arguments->words[0], &t);
+    if (code) return pl_cmd_fail(code);
+    code = format->write(t, arguments->arm, arguments->output);
+    pl_trace_free(t);
+    return code ? pl_cmd_fail(code) : 0;
+}
+
 static const struct verb {
     const char *name;
     int least, most; /* arguments */
     int (*run)(const struct arguments *arguments);
 } verbs[] = {
-    {"check", 1, 1 << 20, check},
-    {"info", 1, 1, info},
-    {"dump", 1, 2, dump},
-    {"diff", 2, 2, diff},
+    {"check", 1, 1 << 20, check}, {"info", 1, 1, info},     {"dump", 1, 2, dump},
+    {"diff", 2, 2, diff},         {"export", 1, 1, export},
 };
 enum { N_VERBS = sizeof verbs / sizeof *verbs };
 
@@ -141,6 +190,9 @@ static int run_verb(const struct arguments *all)
                                                             : ""));
         if (all->tolerance_given && v->run != diff)
             return pl_cmd_fail(pl_fail(PL_EUSAGE, "--tolerance belongs to trace diff"));
+        if (v->run != export && (all->output || all->arm || all->format || all->force))
+            return pl_cmd_fail(pl_fail(PL_EUSAGE, "--output, --format, --arm and "
+                                                  "--force belong to trace export"));
         return v->run(&rest);
     }
     return pl_cmd_fail(
@@ -152,12 +204,15 @@ int pl_cmd_trace(int argc, char **argv)
     static const struct argp argp = {
         options,
         parse,
-        "check FILE...\ninfo FILE\ndump FILE [TABLE]\ndiff FILE FILE",
+        "check FILE...\ninfo FILE\ndump FILE [TABLE]\ndiff FILE FILE\n"
+        "export FILE -o OUTPUT",
         "Validate, look into, export and compare traces.\v"
         "check verifies files against the format: one line a file, exit status 3 when "
         "one fails. info prints groups, attributes and columns. dump prints a table as "
         "CSV, or without TABLE the names of the tables. diff prints the first "
-        "difference, exit status 3 when there is one.",
+        "difference, exit status 3 when there is one. export writes what one arm did "
+        "as "
+        "JSON for ui.perfetto.dev and chrome://tracing.",
         NULL,
         NULL,
         NULL};

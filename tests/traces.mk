@@ -19,10 +19,16 @@ tests_test_figure_SOURCES = tests/test_figure.c tests/trace_sample.h
 tests_test_figure_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 tests_test_figure_LDADD = $(TRACES_TEST_LIBS)
 
+check_PROGRAMS += tests/test_perfetto
+TESTS += tests/test_perfetto
+tests_test_perfetto_SOURCES = tests/test_perfetto.c tests/trace_sample.h
+tests_test_perfetto_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+tests_test_perfetto_LDADD = $(TRACES_TEST_LIBS)
+
 check_PROGRAMS += tests/make_trace
 tests_make_trace_SOURCES = tests/make_trace.c tests/trace_sample.h
 tests_make_trace_LDADD = traces/libtraces.a base/libbase.a $(PL_SYSLIBS)
 
-traces_tests = %D%/cli_trace.sh %D%/h5py.sh
+traces_tests = %D%/cli_trace.sh %D%/cli_perfetto.sh %D%/h5py.sh
 TESTS += $(traces_tests)
-EXTRA_DIST += $(traces_tests) %D%/check_h5py.py
+EXTRA_DIST += $(traces_tests) %D%/check_h5py.py %D%/check_perfetto.py

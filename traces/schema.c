@@ -29,6 +29,12 @@ static const struct pl_column messages[] = {
     {"arrived", PL_COLUMN_I64, "ps", "simulated arrival", false},
     END};
 
+static const struct pl_column memory[] = {
+    {"device", PL_COLUMN_I64, "1", "device, from 0", false},
+    {"time", PL_COLUMN_I64, "ps", "simulated time from which the value holds", false},
+    {"bytes", PL_COLUMN_I64, "byte", "memory in use on the device", false},
+    END};
+
 static const struct pl_column costs[] = {
     {"forward", PL_COLUMN_I64, "ps", "forward of one microbatch on this stage", false},
     {"backward", PL_COLUMN_I64, "ps", "input gradient of one microbatch", false},
@@ -133,6 +139,7 @@ static const struct pl_column result_table[] = {
 const struct pl_table_type pl_table_types[] = {
     {"/arms/<arm>/timeline", timeline, NULL, NULL},
     {"/arms/<arm>/messages", messages, NULL, NULL},
+    {"/arms/<arm>/memory", memory, NULL, NULL},
     {"/arms/<arm>/costs", costs, NULL, NULL},
     {"/arms/<arm>/stages", stages, "tau_mean", NULL},
     {"/arms/<arm>/versions", versions, NULL, NULL},
