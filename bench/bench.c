@@ -47,12 +47,14 @@ static double ask_python(void)
 static void sim_event(double *value, double *peer_value)
 {
     pl_tick f = 11325, b = 19417, none = 0, c = 378;
-    struct pl_shape shape = {64, 512, 1};
+    struct pl_layout plain = {64, 64, 1, NULL};
+    struct pl_cost_spec spec = {{&f, 1}, {&b, 1}, {&none, 1}, {&none, 1}, {&c, 1}, 0};
+    struct pl_shape shape = {.P = 64, .m = 512, .updates = 1};
     struct pl_cost cost;
     struct pl_schedule schedule;
     double rate[BATCHES];
-    die(pl_cost_new(64, &f, 1, &b, 1, &none, 1, &none, 1, &c, 1, &cost));
-    die(pl_schedule_new(pl_schedule_find("1f1b"), &shape, &schedule));
+    die(pl_cost_new(&plain, &spec, &cost));
+    die(pl_schedule_new(pl_schedule_find("1f1b"), &shape, NULL, &schedule));
     for (int i = 0; i < BATCHES; i++) {
         struct pl_timeline timeline;
         double events = 0, begin = pl_clock();

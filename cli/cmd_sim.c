@@ -72,17 +72,6 @@ static error_t parse(int option, char *arg, struct argp_state *state)
     }
 }
 
-static struct pl_shape shape_of(const struct pl_config *config,
-                                const struct pl_schedule_type *type)
-{
-    int P = (int)pl_config_int(config, "schedule.stages");
-    struct pl_shape shape = {P, pl_setup_microbatches(config, type, P),
-                             pl_config_int(config, "schedule.updates")};
-    if (shape.updates == 0)
-        shape.updates = pl_schedule_default_updates(type, shape.P, shape.m);
-    return shape;
-}
-
 static int write_outputs(const struct pl_sim_view *view, const struct pl_config *config,
                          const struct arguments *args)
 {
@@ -110,21 +99,15 @@ static int check_outputs(const struct arguments *args)
 
 static int simulate(const struct arguments *args, const struct pl_config *config)
 {
-    const struct pl_schedule_type *type =
-        pl_schedule_find(pl_config_text(config, "schedule.name"));
-    struct pl_simulation sim = {0};
-    struct pl_cost cost = {0};
-    struct pl_sim_view view = {&sim, &cost, false, (int)args->width};
-    struct pl_shape shape = shape_of(config, type);
+    struct pl_setup setup = {0};
     int code = check_outputs(args);
-    if (!code) code = pl_setup_barrier(config, type, &view.barrier);
-    if (!code) code = pl_setup_cost(config, shape.P, &cost);
-    if (!code) code = pl_simulate(type, &shape, &cost, view.barrier, &sim);
+    if (!code) code = pl_setup_simulate(config, &setup);
+    struct pl_sim_view view = {&setup.sim, &setup.cost, setup.barrier,
+                               (int)args->width};
     if (!code && (args->output || args->perfetto))
         code = write_outputs(&view, config, args);
     if (!code) (args->json ? pl_print_sim_json : pl_print_sim_text)(&view, stdout);
-    pl_simulation_free(&sim);
-    pl_cost_free(&cost);
+    pl_setup_free(&setup);
     return code;
 }
 

@@ -78,8 +78,8 @@ struct pl_rate pl_arm_rate(const struct pl_arm *arm)
     return r;
 }
 
-/* Costs of this arm's microbatch: those of the file times how much larger it is. */
-static int arm_cost(struct pl_arm *arm, int P, int m)
+/* How much larger this arm's microbatch is than the one that the costs are for. */
+static int find_cost_factor(struct pl_arm *arm, int m)
 {
     const struct pl_config *c = arm->config;
     int64_t batch = pl_config_int(c, "train.batch");
@@ -96,8 +96,7 @@ static int arm_cost(struct pl_arm *arm, int P, int m)
                        "cost.sequences = %lld",
                        arm->name, (long long)(batch / m), (long long)unit);
     arm->cost_factor = batch / m / unit;
-    int rc = pl_setup_cost(c, P, &arm->cost);
-    return rc ? rc : pl_cost_scale(&arm->cost, arm->cost_factor);
+    return 0;
 }
 
 struct stretch {
@@ -140,20 +139,29 @@ static int parse_segments(const struct pl_arm *arm, char *text, struct stretch *
 
 /* Append the stretch to the arm's version map; one of them is kept for the trace.
  */
-static int simulate_stretch(struct pl_arm *arm, const struct stretch *s, int P, int m,
+static int simulate_stretch(struct pl_arm *arm, const struct stretch *s, int m,
                             bool shown)
 {
-    struct pl_shape shape = {P, m, s->updates};
+    struct pl_shape shape;
+    struct pl_cost cost = {0};
     struct pl_simulation sim;
-    int rc = pl_simulate(s->type, &shape, &arm->cost, arm->global_clip, &sim);
-    if (rc) return pl_fail(rc, "%s: %s", arm->name, pl_error_text());
+    int rc = pl_setup_shape(arm->config, s->type, m, s->updates, &shape);
+    if (!rc) rc = pl_setup_cost(arm->config, s->type, &shape, &cost);
+    if (!rc) rc = pl_cost_scale(&cost, arm->cost_factor);
+    if (!rc) rc = pl_simulate(s->type, &shape, &cost, arm->global_clip, &sim);
+    if (rc) {
+        pl_cost_free(&cost);
+        return pl_fail(rc, "%s: %s", arm->name, pl_error_text());
+    }
     rc = pl_versions_append(&arm->versions, &sim.versions);
     if (shown) {
         arm->sim = sim;
-        int64_t window = (3 * P + m - 1) / m; /* updates that a Gantt shows */
+        arm->cost = cost;
+        int64_t window = (3 * shape.P + m - 1) / m; /* updates that a Gantt shows */
         pl_simulation_trim(&arm->sim, window > 3 ? window : 3);
     } else {
         pl_simulation_free(&sim);
+        pl_cost_free(&cost);
     }
     return rc;
 }
@@ -210,9 +218,9 @@ static int arm_simulate(struct pl_arm *arm)
         if (rc) rc = pl_fail(rc, "%s: %s", arm->name, pl_error_text());
         m = pl_setup_microbatches(c, stretches[shown].type, P);
     }
-    if (!rc) rc = arm_cost(arm, P, m);
+    if (!rc) rc = find_cost_factor(arm, m);
     for (int i = 0; i < arm->n_segments && !rc; i++)
-        rc = simulate_stretch(arm, &stretches[i], P, m, i == shown);
+        rc = simulate_stretch(arm, &stretches[i], m, i == shown);
     if (!rc) arm->end_s = arm->versions.done_s[arm->versions.updates - 1];
     free(segments);
     return rc;

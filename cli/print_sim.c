@@ -11,28 +11,35 @@ struct closed_stage {
     int64_t tau_min, tau_max, versions, peak;
 };
 
+static bool all_equal(const pl_tick *t, int n)
+{
+    for (int i = 1; i < n; i++)
+        if (t[i] != t[0]) return false;
+    return true;
+}
+
 static bool is_uniform(const struct pl_cost *c)
 {
-    const pl_tick *columns[] = {c->forward, c->backward, c->weight, c->update, c->link};
-    for (int k = 0; k < 5; k++)
-        for (int s = 1; s < c->P - (k == 4); s++)
-            if (columns[k][s] != columns[k][0]) return false;
-    return true;
+    return all_equal(c->forward, c->chunks) && all_equal(c->backward, c->chunks) &&
+           all_equal(c->weight, c->chunks) && all_equal(c->update, c->chunks) &&
+           all_equal(c->next, c->devices) && all_equal(c->prev, c->devices);
 }
 
 static struct pl_closed closed_of(const struct pl_sim_view *view)
 {
-    struct pl_closed closed = {NAN, NAN, NAN};
+    struct pl_closed closed = {NAN, NAN, NAN, NAN};
     const struct pl_schedule *sched = &view->sim->schedule;
-    if (is_uniform(view->cost)) sched->type->closed(&sched->shape, view->cost, &closed);
+    if (sched->type->closed && is_uniform(view->cost))
+        sched->type->closed(&sched->shape, view->cost, &closed);
     return closed;
 }
 
 static struct closed_stage closed_stage_of(const struct pl_schedule *sched, int stage)
 {
     struct closed_stage c = {-1, -1, -1, -1};
-    sched->type->closed_stage(&sched->shape, stage, &c.tau_min, &c.tau_max, &c.versions,
-                              &c.peak);
+    if (sched->type->closed_stage)
+        sched->type->closed_stage(&sched->shape, stage, &c.tau_min, &c.tau_max,
+                                  &c.versions, &c.peak);
     return c;
 }
 
@@ -95,8 +102,8 @@ static void print_numbers(const struct pl_sim_view *view, FILE *out)
     print_ratio(out, "bubble", x->bubble, r / (1 + r), "(T - ideal) / T");
     print_ratio(out, "bubble_over_ideal", x->bubble_over_ideal, r,
                 "(T - ideal) / ideal");
-    print_ratio(out, "bubble_parallelogram", x->bubble_parallelogram, NAN,
-                "the same, T = longest of one stage");
+    print_ratio(out, "bubble_parallelogram", x->bubble_parallelogram,
+                1 - x->ideal_s / closed.span_s, "the same, T = longest of one stage");
     print_ratio(out, "bubble_steady", x->bubble_steady, steady,
                 "1 - (ideal / updates) / step");
 }
@@ -124,56 +131,117 @@ static void print_tau(FILE *out, double tau)
         fprintf(out, " %6.3g", tau);
 }
 
+static void print_delay(const struct pl_stage_metrics *x, const struct closed_stage *c,
+                        FILE *out)
+{
+    char range[48] = "-";
+    if (c->tau_min >= 0)
+        snprintf(range, sizeof range,
+                 c->tau_min == c->tau_max ? "%" PRId64 : "%" PRId64 "..%" PRId64,
+                 c->tau_min, c->tau_max);
+    print_tau(out, x->tau_min);
+    print_tau(out, x->tau_mean);
+    print_tau(out, x->tau_max);
+    fprintf(out, " %8s %8.3g", range, x->tau_startup);
+    print_count(out, x->weight_versions, c->versions);
+}
+
+/* One chunk a device: a row has both the chunk's numbers and the device's. */
 static void print_stages(const struct pl_sim_view *view, FILE *out)
 {
-    const struct pl_schedule *sched = &view->sim->schedule;
     fprintf(out, "\n%5s %12s  %-20s %8s %8s %11s %11s\n", "", "", "delay tau", "", "",
             "weight", "peak");
     fprintf(out, "%5s %12s  %6s %6s %6s %8s %8s %11s %11s\n", "stage", "busy", "min",
             "mean", "max", "closed", "start-up", "versions", "activations");
     for (int s = 0; s < view->sim->metrics.stages; s++) {
         const struct pl_stage_metrics *x = &view->sim->metrics.stage[s];
-        struct closed_stage c = closed_stage_of(sched, s);
-        char busy[32], range[48] = "-";
+        struct closed_stage c = closed_stage_of(&view->sim->schedule, s);
+        char busy[32];
         format_time(x->busy_s, busy, sizeof busy);
-        if (c.tau_min >= 0)
-            snprintf(range, sizeof range,
-                     c.tau_min == c.tau_max ? "%" PRId64 : "%" PRId64 "..%" PRId64,
-                     c.tau_min, c.tau_max);
         fprintf(out, "%5d %12s ", s, busy);
-        print_tau(out, x->tau_min);
-        print_tau(out, x->tau_mean);
-        print_tau(out, x->tau_max);
-        fprintf(out, " %8s %8.3g", range, x->tau_startup);
-        print_count(out, x->weight_versions, c.versions);
+        print_delay(x, &c, out);
         print_count(out, x->peak_activations, c.peak);
         putc('\n', out);
     }
+}
+
+/* Several chunks a device: its own rows, then those of the chunks. */
+static void print_devices(const struct pl_sim_view *view, FILE *out)
+{
+    const struct pl_metrics *m = &view->sim->metrics;
+    const struct pl_schedule *sched = &view->sim->schedule;
+    fprintf(out, "\n%6s %12s %11s  %s\n%6s %12s %11s  %s\n", "", "", "peak", "",
+            "device", "busy", "activations", "chunks");
+    for (int d = 0; d < m->devices; d++) {
+        struct closed_stage c = {-1, -1, -1, -1};
+        for (int q = m->stages - 1; q >= 0; q--)
+            if (m->stage[q].device == d) c = closed_stage_of(sched, q);
+        char busy[32];
+        format_time(m->device[d].busy_s, busy, sizeof busy);
+        fprintf(out, "%6d %12s", d, busy);
+        print_count(out, m->device[d].peak_activations, c.peak);
+        putc(' ', out);
+        for (int q = 0; q < m->stages; q++)
+            if (m->stage[q].device == d)
+                fprintf(out, " %d%s", m->stage[q].chunk,
+                        m->stage[q].replica ? "'" : "");
+        putc('\n', out);
+    }
+    fprintf(out, "\n%5s %6s %12s  %-20s %8s %8s %11s\n", "", "", "", "delay tau", "",
+            "", "weight");
+    fprintf(out, "%5s %6s %12s  %6s %6s %6s %8s %8s %11s\n", "chunk", "device", "busy",
+            "min", "mean", "max", "closed", "start-up", "versions");
+    for (int q = 0; q < m->stages; q++) {
+        const struct pl_stage_metrics *x = &m->stage[q];
+        struct closed_stage c = closed_stage_of(sched, q);
+        char busy[32], name[16];
+        format_time(x->busy_s, busy, sizeof busy);
+        snprintf(name, sizeof name, "%d%s", x->chunk, x->replica ? "'" : "");
+        fprintf(out, "%5s %6d %12s ", name, x->device, busy);
+        print_delay(x, &c, out);
+        putc('\n', out);
+    }
+}
+
+static void print_shape(const struct pl_sim_view *view, FILE *out)
+{
+    const struct pl_schedule *sched = &view->sim->schedule;
+    char chunks[64] = "";
+    if (sched->layout.C > sched->shape.P)
+        snprintf(chunks, sizeof chunks, ", v = %d (model chunks per device)",
+                 sched->shape.v);
+    else if (sched->layout.R > 1)
+        snprintf(chunks, sizeof chunks, ", %d replicas", sched->layout.R);
+    fprintf(out, "%s: %s (%s)\n", sched->type->name, sched->type->summary,
+            sched->type->source);
+    fprintf(out,
+            "P = %d (stages), m = %d (microbatches per update)%s, %" PRId64
+            " update%s, latency links\n"
+            "U waits for the gradients of %s\n\n",
+            sched->shape.P, sched->shape.m, chunks, sched->shape.updates,
+            sched->shape.updates == 1 ? "" : "s",
+            view->barrier ? "all stages (clip.scope global)"
+            : sched->type->post_validated
+                ? "its own stage; the global norm is validated afterwards"
+                : "its own stage (clip.scope stage or none)");
 }
 
 void pl_print_sim_text(const struct pl_sim_view *view, FILE *out)
 {
     const struct pl_schedule *sched = &view->sim->schedule;
     const struct pl_metrics *x = &view->sim->metrics;
-    fprintf(out, "%s: %s (%s)\n", sched->type->name, sched->type->summary,
-            sched->type->source);
-    fprintf(out,
-            "P = %d (stages), m = %d (microbatches per update), %" PRId64
-            " update%s, latency links\n"
-            "U waits for the gradients of %s\n\n",
-            sched->shape.P, sched->shape.m, sched->shape.updates,
-            sched->shape.updates == 1 ? "" : "s",
-            view->barrier ? "all stages (clip.scope global)"
-                          : "its own stage (clip.scope stage or none)");
+    print_shape(view, out);
     if (view->gantt_width) print_gantt(view, out);
     print_numbers(view, out);
-    print_stages(view, out);
+    bool plain = sched->layout.C * sched->layout.R == sched->shape.P;
+    (plain ? print_stages : print_devices)(view, out);
     fprintf(
         out,
         "\nDelay tau in updates: consuming update - version read in forward. Versions "
         "alive after U,\nthe live one included. Activations: microbatches in "
-        "flight.\nn = n: simulated equals closed form; n (k): the closed form is "
-        "k.\n");
+        "flight%s.\nn = n: simulated equals closed form; n (k): the closed form is "
+        "k.\n",
+        plain ? "" : ", of one chunk each; ' marks the second replica");
     if (!sched->type->async) return;
     int64_t period = (sched->shape.P + sched->shape.m - 1) / sched->shape.m;
     if (x->steady_to == x->steady_from)
@@ -206,6 +274,9 @@ static void json_stages(const struct pl_sim_view *view, struct pl_json *json)
         const struct pl_stage_metrics *x = &view->sim->metrics.stage[s];
         pl_json_begin(json, NULL, '{');
         pl_json_int(json, "stage", s);
+        pl_json_int(json, "device", x->device);
+        pl_json_int(json, "chunk", x->chunk);
+        pl_json_int(json, "replica", x->replica);
         pl_json_real(json, "busy_s", x->busy_s);
         pl_json_begin(json, "delay", '{');
         pl_json_real(json, "min", x->tau_min);
@@ -221,12 +292,27 @@ static void json_stages(const struct pl_sim_view *view, struct pl_json *json)
     pl_json_end(json, ']');
 }
 
+static void json_devices(const struct pl_sim_view *view, struct pl_json *json)
+{
+    pl_json_begin(json, "devices", '[');
+    for (int d = 0; d < view->sim->metrics.devices; d++) {
+        const struct pl_device_metrics *x = &view->sim->metrics.device[d];
+        pl_json_begin(json, NULL, '{');
+        pl_json_int(json, "device", d);
+        pl_json_real(json, "busy_s", x->busy_s);
+        pl_json_int(json, "peak_activations", x->peak_activations);
+        pl_json_end(json, '}');
+    }
+    pl_json_end(json, ']');
+}
+
 static void json_closed(const struct pl_sim_view *view, struct pl_json *json)
 {
     struct pl_closed closed = closed_of(view);
     pl_json_begin(json, "closed", '{');
     pl_json_real(json, "makespan_s", closed.makespan_s);
     pl_json_real(json, "step_s", closed.step_s);
+    pl_json_real(json, "span_s", closed.span_s);
     pl_json_real(json, "bubble_over_ideal", closed.bubble_over_ideal);
     pl_json_begin(json, "stages", '[');
     for (int s = 0; s < view->sim->metrics.stages; s++) {
@@ -255,6 +341,8 @@ void pl_print_sim_json(const struct pl_sim_view *view, FILE *out)
     pl_json_text(&json, "schedule", sched->type->name);
     pl_json_int(&json, "P", sched->shape.P);
     pl_json_int(&json, "m", sched->shape.m);
+    pl_json_int(&json, "v", sched->shape.v);
+    pl_json_int(&json, "replicas", sched->layout.R);
     pl_json_int(&json, "updates", sched->shape.updates);
     pl_json_text(&json, "link_semantics", "latency");
     pl_json_text(&json, "clip_scope", view->barrier ? "global" : "stage");
@@ -270,6 +358,7 @@ void pl_print_sim_json(const struct pl_sim_view *view, FILE *out)
     pl_json_int(&json, NULL, x->steady_to);
     pl_json_end(&json, ']');
     json_stages(view, &json);
+    json_devices(view, &json);
     json_closed(view, &json);
     pl_json_end(&json, '}');
     pl_json_close(&json);

@@ -37,7 +37,7 @@ static void print_costs(const struct pl_arm *arm, FILE *out)
             pl_units_format_time((double)c->forward[0] * k, f, sizeof f),
             pl_units_format_time((double)c->backward[0] * k, b, sizeof b),
             pl_units_format_time((double)c->weight[0] * k, w, sizeof w),
-            pl_units_format_time(c->P > 1 ? (double)c->link[0] * k : 0, l, sizeof l));
+            pl_units_format_time(c->devices > 1 ? (double)c->next[0] * k : 0, l, sizeof l));
 }
 
 static void print_heading(const struct pl_report *r, FILE *out)

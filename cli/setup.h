@@ -1,19 +1,35 @@
-/* What `sim` and `run` both read from the configuration of one schedule. */
+/* What the commands read from the configuration of one schedule. */
 #ifndef PL_CLI_SETUP_H
 #define PL_CLI_SETUP_H
 
 #include "base/config.h"
-#include "sim/schedule.h"
+#include "sim/simulate.h"
 
 /* schedule.microbatches, or the schedule's default. */
 int pl_setup_microbatches(const struct pl_config *config,
                           const struct pl_schedule_type *type, int P);
-/* The cost.* and link.time keys. Errors: as pl_cost_new. */
-int pl_setup_cost(const struct pl_config *config, int P, struct pl_cost *cost);
+/* The schedule.* keys, resolved; m: 0 for pl_setup_microbatches; updates: 0 for
+ * schedule.updates, or its default. Errors: as pl_shape_resolve. */
+int pl_setup_shape(const struct pl_config *config, const struct pl_schedule_type *type,
+                   int m, int64_t updates, struct pl_shape *shape);
+/* The cost.* and link.time keys for a resolved shape. Errors: as pl_cost_new. */
+int pl_setup_cost(const struct pl_config *config, const struct pl_schedule_type *type,
+                  const struct pl_shape *shape, struct pl_cost *cost);
 /* clip.scope, resolved: is one norm taken over all stages, so that every U waits for
  * all of them? Errors: PL_EUNSUP when that is asked of a schedule whose stages differ.
  */
 int pl_setup_barrier(const struct pl_config *config,
                      const struct pl_schedule_type *type, bool *barrier);
+
+/* The whole of `pipelag sim`: one schedule, its costs and the executed run. */
+struct pl_setup {
+    struct pl_cost cost;
+    bool barrier;
+    struct pl_simulation sim;
+};
+
+/* Errors: those of the parts; *out untouched. Released with pl_setup_free. */
+int pl_setup_simulate(const struct pl_config *config, struct pl_setup *out);
+void pl_setup_free(struct pl_setup *setup);
 
 #endif

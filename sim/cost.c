@@ -1,94 +1,180 @@
-/* Costs per stage: one value for all stages or one each. */
+/* Costs per model chunk: one value for all stages, one a stage, or one a chunk. */
 #include "sim/cost.h"
 
 #include <stdlib.h>
 
 #include "base/err.h"
 #include "base/mem.h"
+#include "sim/schedule.h"
 
 struct source {
     const char *key;
-    const pl_tick *values;
-    int n;
-    int want; /* stages, or links between them */
+    struct pl_times times;
 };
 
-static int check_source(const struct source *source)
+static int check_values(const struct source *source)
 {
-    if (source->n != 1 && source->n != source->want)
-        return pl_fail(PL_ECONFIG, "%s has %d values, expected 1 or %d", source->key,
-                       source->n, source->want);
-    for (int i = 0; i < source->n; i++)
-        if (source->values[i] < 0)
+    for (int i = 0; i < source->times.n; i++)
+        if (source->times.t[i] < 0)
             return pl_fail(PL_ECONFIG,
                            "%s is negative for entry %d, expected 0 or more",
                            source->key, i);
     return PL_OK;
 }
 
-static pl_tick *spread(const struct source *source)
+static int check_source(const struct source *source, const struct pl_layout *layout)
 {
-    pl_tick *out = PL_NEW(source->want, pl_tick);
-    for (int i = 0; i < source->want; i++)
-        out[i] = source->values[source->n == 1 ? 0 : i];
-    return out;
+    int n = source->times.n, P = layout->P, C = layout->C;
+    if (n == 1 || n == P || n == C) return check_values(source);
+    if (C == P)
+        return pl_fail(PL_ECONFIG, "%s has %d values, expected 1 or %d", source->key, n,
+                       P);
+    return pl_fail(PL_ECONFIG,
+                   "%s has %d values, expected 1, %d (one a device) or %d (one a model "
+                   "chunk)",
+                   source->key, n, P, C);
 }
 
-int pl_cost_new(int P, const pl_tick *forward, int n_forward, const pl_tick *backward,
-                int n_backward, const pl_tick *weight, int n_weight,
-                const pl_tick *update, int n_update, const pl_tick *link, int n_link,
+static int check_link(const struct source *source, int P)
+{
+    int n = source->times.n;
+    if (n == 1 || n == P - 1 || n == P) return check_values(source);
+    return pl_fail(PL_ECONFIG,
+                   "%s has %d values, expected 1, %d (a line) or %d (a ring)",
+                   source->key, n, P - 1, P);
+}
+
+/* A device's time is shared equally by its chunks of the model. */
+static void spread(const struct source *source, const struct pl_layout *layout,
+                   pl_tick *out)
+{
+    int n = source->times.n, C = layout->C, v = C / layout->P;
+    for (int c = 0; c < C; c++) {
+        int i = n == 1 ? 0 : n == C ? c : layout->device[c];
+        pl_tick t = source->times.t[i];
+        out[c] = n == C || v <= 1 ? t : t / v + (t % v * 2 >= v);
+    }
+}
+
+static void spread_links(struct pl_times link, struct pl_cost *out)
+{
+    int P = out->devices;
+    pl_tick slowest = 0;
+    for (int i = 0; i < link.n; i++)
+        if (link.t[i] > slowest) slowest = link.t[i];
+    for (int d = 0; d < P; d++) { /* link d joins devices d and d + 1 */
+        pl_tick t = link.n == 1 ? link.t[0] : d < link.n ? link.t[d] : slowest;
+        out->next[d] = t;
+        out->prev[(d + 1) % P] = t;
+    }
+}
+
+/* The four kinds of work of one microbatch and an update must fit an int64 together. */
+static int check_sums(const struct pl_cost *cost)
+{
+    for (int c = 0; c < cost->chunks; c++) {
+        pl_tick sum = 0;
+        for (int k = 0; k < PL_N_OP; k++)
+            if (k != PL_OP_BW &&
+                __builtin_add_overflow(sum, pl_cost_time(cost, k, c), &sum))
+                return pl_fail(PL_ECONFIG,
+                               "cost.* of stage %d add up to more than 106 days (int64 "
+                               "picoseconds)",
+                               c);
+    }
+    return PL_OK;
+}
+
+void pl_cost_refresh(struct pl_cost *cost)
+{
+    for (int c = 0; c < cost->chunks; c++)
+        cost->both[c] = cost->backward[c] + cost->weight[c];
+}
+
+int pl_cost_new(const struct pl_layout *layout, const struct pl_cost_spec *spec,
                 struct pl_cost *out)
 {
-    if (P < 1)
-        return pl_fail(PL_ECONFIG, "schedule.stages is %d, expected at least 1", P);
-    const struct source sources[] = {{"cost.forward", forward, n_forward, P},
-                                     {"cost.backward", backward, n_backward, P},
-                                     {"cost.weight", weight, n_weight, P},
-                                     {"cost.update", update, n_update, P},
-                                     {"link.time", link, n_link, P - 1}};
+    const struct source sources[] = {{"cost.forward", spec->forward},
+                                     {"cost.backward", spec->backward},
+                                     {"cost.weight", spec->weight},
+                                     {"cost.update", spec->update}};
+    const struct source link = {"link.time", spec->link};
     for (size_t i = 0; i < sizeof sources / sizeof *sources; i++) {
-        int rc = check_source(&sources[i]);
+        int rc = check_source(&sources[i], layout);
         if (rc) return rc;
     }
-    out->P = P;
-    out->forward = spread(&sources[0]);
-    out->backward = spread(&sources[1]);
-    out->weight = spread(&sources[2]);
-    out->update = spread(&sources[3]);
-    out->link = spread(&sources[4]);
+    int rc = check_link(&link, layout->P);
+    if (rc) return rc;
+    int C = layout->C, P = layout->P;
+    struct pl_cost made = {.chunks = C, .devices = P, .overlap = spec->overlap};
+    made.time = PL_NEW((size_t)PL_N_OP * (size_t)C, pl_tick);
+    made.forward = made.time + PL_OP_F * C;
+    made.backward = made.time + PL_OP_B * C;
+    made.weight = made.time + PL_OP_W * C;
+    made.both = made.time + PL_OP_BW * C;
+    made.update = made.time + PL_OP_U * C;
+    made.next = PL_NEW(P, pl_tick);
+    made.prev = PL_NEW(P, pl_tick);
+    spread(&sources[0], layout, made.forward);
+    spread(&sources[1], layout, made.backward);
+    spread(&sources[2], layout, made.weight);
+    spread(&sources[3], layout, made.update);
+    spread_links(spec->link, &made);
+    rc = check_sums(&made);
+    if (rc) {
+        pl_cost_free(&made);
+        return rc;
+    }
+    pl_cost_refresh(&made);
+    *out = made;
     return PL_OK;
 }
 
 int pl_cost_scale(struct pl_cost *cost, int64_t factor)
 {
     static const char *const keys[] = {"cost.forward", "cost.backward", "cost.weight",
-                                       "link.time"};
-    pl_tick *const columns[] = {cost->forward, cost->backward, cost->weight,
-                                cost->link};
+                                       "link.time", "link.time"};
+    pl_tick *const columns[] = {cost->forward, cost->backward, cost->weight, cost->next,
+                                cost->prev};
     if (factor < 1)
         return pl_fail(PL_ECONFIG, "cost factor is %lld, expected at least 1",
                        (long long)factor);
     for (int pass = 0; pass < 2; pass++) /* check all, then write */
-        for (int k = 0; k < 4; k++)
-            for (int s = 0; s < cost->P - (k == 3); s++) {
+        for (int k = 0; k < 5; k++)
+            for (int s = 0; s < (k < 3 ? cost->chunks : cost->devices); s++) {
                 pl_tick scaled;
-                if (__builtin_mul_overflow(columns[k][s], factor, &scaled))
+                /* a quarter: sums of them stay in range */
+                if (__builtin_mul_overflow(columns[k][s], factor, &scaled) ||
+                    scaled > INT64_MAX / 4)
                     return pl_fail(PL_ECONFIG,
                                    "%s of stage %d times %lld exceeds 106 days (int64 "
                                    "picoseconds)",
                                    keys[k], s, (long long)factor);
                 if (pass) columns[k][s] = scaled;
             }
+    pl_cost_refresh(cost);
     return PL_OK;
+}
+
+pl_tick pl_cost_flight(const struct pl_cost *cost, int src, int dst)
+{
+    int P = cost->devices, ahead = (dst - src + P) % P;
+    if (dst == src + 1) return cost->next[src];
+    if (dst == src - 1) return cost->prev[src];
+    pl_tick slowest = 0;
+    bool forward = 2 * ahead <= P;
+    for (int d = src; d != dst; d = (d + (forward ? 1 : P - 1)) % P) {
+        pl_tick t = forward ? cost->next[d] : cost->prev[d];
+        if (t > slowest) slowest = t;
+    }
+    return slowest;
 }
 
 void pl_cost_free(struct pl_cost *cost)
 {
     if (!cost) return;
-    free(cost->forward);
-    free(cost->backward);
-    free(cost->weight);
-    free(cost->update);
-    free(cost->link);
+    free(cost->time);
+    free(cost->next);
+    free(cost->prev);
     *cost = (struct pl_cost){0};
 }

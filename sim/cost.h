@@ -1,29 +1,63 @@
-/* What things take: a cluster of P equal devices in a line and the cost of each op on
- * it. Owned by the caller; released with pl_cost_free. */
+/* What things take: the cost of each op on each model chunk, and of each transfer in a
+ * ring of P equal devices. Owned by the caller; released with pl_cost_free. */
 #ifndef PL_SIM_COST_H
 #define PL_SIM_COST_H
 
 #include "base/units.h"
 
-struct pl_cost {
-    int P;
-    pl_tick *forward;  /* [P] per microbatch, all chunks of the stage together */
-    pl_tick *backward; /* [P] input gradient */
-    pl_tick *weight;   /* [P] weight gradient */
-    pl_tick *update;   /* [P] optimizer step, per update */
-    pl_tick *link; /* [P-1] one transfer between stage s and s+1, either direction */
+struct pl_layout;
+
+/* A list of durations: 1 entry for all, or one each. Borrowed. */
+struct pl_times {
+    const pl_tick *t;
+    int n;
 };
 
-/* Each source array has 1 entry (for all) or the full number. Errors: PL_ECONFIG naming
- * the key (cost.forward, ...) and both lengths. On error *out is untouched. */
-int pl_cost_new(int P, const pl_tick *forward, int n_forward, const pl_tick *backward,
-                int n_backward, const pl_tick *weight, int n_weight,
-                const pl_tick *update, int n_update, const pl_tick *link, int n_link,
+struct pl_cost_spec {
+    struct pl_times forward, backward, weight; /* per microbatch */
+    struct pl_times update;                    /* per update */
+    struct pl_times link; /* 1, P-1 (a line; the wrap as the slowest) or P (a ring) */
+    double overlap; /* 0..1: part of the shorter op that a pair of F and BW hides */
+};
+
+struct pl_cost {
+    int chunks, devices;
+    double overlap;
+    pl_tick *time; /* [PL_N_OP * chunks] the op kinds' columns, below: */
+    pl_tick *forward, *backward, *weight, *both, *update; /* [chunks], inside time */
+    pl_tick *next; /* [devices] transfer from device d to d + 1 mod P */
+    pl_tick *prev; /* [devices] transfer from device d to d - 1 mod P */
+};
+
+/* Per-stage values (1 or P) are those of a whole device: each of its chunks gets an
+ * equal part, rounded to the picosecond; C values are per chunk in model order. Errors:
+ * PL_ECONFIG naming the key (cost.forward, ...) and both lengths, or the overflow of a
+ * sum. On error *out is untouched. */
+int pl_cost_new(const struct pl_layout *layout, const struct pl_cost_spec *spec,
                 struct pl_cost *out);
 /* A microbatch that is factor times larger: F, B, W and transfers (its bytes) times
  * factor, the update stays. Errors: PL_ECONFIG on tick overflow; nothing is changed
  * then. */
 int pl_cost_scale(struct pl_cost *cost, int64_t factor);
+/* Recompute the columns that follow from others, after a change of one in place. */
+void pl_cost_refresh(struct pl_cost *cost);
 void pl_cost_free(struct pl_cost *cost);
+
+/* Duration of an op (enum pl_op_kind) of a model chunk. */
+static inline pl_tick pl_cost_time(const struct pl_cost *cost, int kind, int chunk)
+{
+    return cost->time[kind * cost->chunks + chunk];
+}
+
+/* Duration of an overlapped pair whose ops take a and b alone. */
+static inline pl_tick pl_cost_pair(const struct pl_cost *cost, pl_tick a, pl_tick b)
+{
+    pl_tick hidden = a < b ? a : b;
+    return a + b - (pl_tick)(cost->overlap * (double)hidden);
+}
+
+/* Transfer between two devices; not neighbours in the ring: the slowest link on the
+ * shorter way. */
+pl_tick pl_cost_flight(const struct pl_cost *cost, int src, int dst);
 
 #endif

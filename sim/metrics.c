@@ -7,7 +7,7 @@
 
 #include "base/mem.h"
 
-/* Per stage, one pass over the rows. */
+/* Per device, one pass over the rows. */
 struct walk {
     pl_tick first, last, busy;
     int64_t active, peak;
@@ -31,22 +31,43 @@ static void steady_window(const struct pl_schedule *sched, struct pl_metrics *ou
     if (last > period) out->steady_to += (last - period) / period * period;
 }
 
-static void walk_rows(const struct pl_timeline *t, struct walk *walk, pl_tick *step_end)
+static void count_slot(const struct pl_timeline *t, int64_t i, int64_t *active,
+                       int64_t *peak)
 {
+    if (t->kind[i] == PL_OP_F) {
+        if (++*active > *peak) *peak = *active;
+    } else if (t->kind[i] == PL_OP_BW || t->kind[i] == PL_OP_W) {
+        --*active;
+    }
+}
+
+static void walk_rows(const struct pl_timeline *t, struct walk *walk, pl_tick *step_end,
+                      struct pl_metrics *out)
+{
+    int64_t *active = PL_NEW(out->stages, int64_t);
     for (int64_t i = 0; i < t->n_ops; i++) {
         struct walk *w = &walk[t->device[i]];
+        struct pl_stage_metrics *stage = &out->stage[t->chunk[i]];
+        pl_tick took = t->end[i] - t->start[i];
         if (!w->begun) w->first = t->start[i];
+        if (w->begun && t->start[i] < w->last) { /* second of a pair */
+            stage->busy_s += pl_seconds(took) / 2;
+            took = 0;
+        } else {
+            bool pair = i + 1 < t->n_ops && took > 0 &&
+                        t->device[i + 1] == t->device[i] &&
+                        t->start[i + 1] == t->start[i];
+            stage->busy_s += pl_seconds(took) / (pair ? 2 : 1);
+        }
         w->begun = true;
         w->last = t->end[i];
-        w->busy += t->end[i] - t->start[i];
-        if (t->kind[i] == PL_OP_F) {
-            if (++w->active > w->peak) w->peak = w->active;
-        } else if (t->kind[i] == PL_OP_BW || t->kind[i] == PL_OP_W) {
-            w->active--;
-        } else if (t->kind[i] == PL_OP_U && t->device[i] == 0) {
+        w->busy += took;
+        count_slot(t, i, &w->active, &w->peak);
+        count_slot(t, i, &active[t->chunk[i]], &stage->peak_activations);
+        if (t->kind[i] == PL_OP_U && t->chunk[i] == 0)
             step_end[t->micro[i]] = t->end[i];
-        }
     }
+    free(active);
 }
 
 /* Most versions alive after an update of the window, per stage: version v <= n lives
@@ -62,7 +83,7 @@ static void count_versions(const struct pl_timeline *t, const struct pl_versions
         int s = t->chunk[i];
         if (t->kind[i] == PL_OP_U) done[s]++;
         if (t->kind[i] != PL_OP_BW && t->kind[i] != PL_OP_W) continue;
-        int64_t version = v->backward[s * v->n_micro + t->micro[i]];
+        int64_t version = v->backward[s % v->stages * v->n_micro + t->micro[i]];
         ended[s * (updates + 1) + version] = done[s];
     }
     for (int s = 0; s < out->stages; s++) {
@@ -90,10 +111,11 @@ static void measure_delay(const struct pl_versions *v, struct pl_metrics *out)
 {
     for (int s = 0; s < out->stages; s++) {
         struct pl_stage_metrics *stage = &out->stage[s];
+        int c = stage->chunk;
         int64_t from = out->steady_from * v->m, to = out->steady_to * v->m;
         int64_t least = INT64_MAX, most = 0, sum = 0, startup = 0;
         for (int64_t i = 0; i < to; i++) {
-            int64_t tau = pl_versions_tau(v, s, i);
+            int64_t tau = pl_versions_tau(v, c, i);
             if (i < from) {
                 startup += tau;
                 continue;
@@ -121,13 +143,12 @@ static void measure_time(const struct pl_schedule *sched, const struct walk *wal
     int64_t updates = sched->shape.updates, from = out->steady_from,
             to = out->steady_to;
     pl_tick end = 0, busiest = 0, span = 0;
-    for (int s = 0; s < out->stages; s++) {
-        const struct walk *w = &walk[s];
+    for (int d = 0; d < out->devices; d++) {
+        const struct walk *w = &walk[d];
         if (w->last > end) end = w->last;
         if (w->busy > busiest) busiest = w->busy;
         if (w->last - w->first > span) span = w->last - w->first;
-        out->stage[s].busy_s = pl_seconds(w->busy);
-        out->stage[s].peak_activations = w->peak;
+        out->device[d] = (struct pl_device_metrics){pl_seconds(w->busy), w->peak};
     }
     out->makespan_s = pl_seconds(end);
     out->ideal_s = pl_seconds(busiest);
@@ -148,12 +169,18 @@ void pl_metrics_compute(const struct pl_timeline *timeline,
                         const struct pl_schedule *sched,
                         const struct pl_versions *versions, struct pl_metrics *out)
 {
-    *out = (struct pl_metrics){.stages = sched->shape.P};
+    const struct pl_layout *layout = &sched->layout;
+    *out = (struct pl_metrics){.stages = layout->C * layout->R, .devices = layout->P};
     out->stage = PL_NEW(out->stages, struct pl_stage_metrics);
-    struct walk *walk = PL_NEW(out->stages, struct walk);
+    out->device = PL_NEW(out->devices, struct pl_device_metrics);
+    for (int q = 0; q < out->stages; q++)
+        out->stage[q] = (struct pl_stage_metrics){.device = layout->device[q],
+                                                  .chunk = q % layout->C,
+                                                  .replica = q / layout->C};
+    struct walk *walk = PL_NEW(out->devices, struct walk);
     pl_tick *step_end = PL_NEW(sched->shape.updates, pl_tick);
     steady_window(sched, out);
-    walk_rows(timeline, walk, step_end);
+    walk_rows(timeline, walk, step_end, out);
     measure_time(sched, walk, step_end, out);
     measure_delay(versions, out);
     count_versions(timeline, versions, out);
@@ -165,5 +192,6 @@ void pl_metrics_free(struct pl_metrics *metrics)
 {
     if (!metrics) return;
     free(metrics->stage);
+    free(metrics->device);
     *metrics = (struct pl_metrics){0};
 }

@@ -6,11 +6,17 @@
 #include "sim/versions.h"
 
 struct pl_stage_metrics {
-    double busy_s;
-    double tau_min, tau_mean, tau_max; /* steady window, in updates */
+    int device, chunk, replica;
+    double busy_s;                     /* a pair's time counts half for each */
+    double tau_min, tau_mean, tau_max; /* of the model chunk, steady window, updates */
     double tau_startup;                /* mean over the groups before it */
     int64_t weight_versions;           /* most alive, live one included, after U */
     int64_t peak_activations;          /* slots: start of F to end of W or BW */
+};
+
+struct pl_device_metrics {
+    double busy_s;
+    int64_t peak_activations; /* slots of all its instances together */
 };
 
 struct pl_metrics {
@@ -26,8 +32,10 @@ struct pl_metrics {
      * end (the drain) when the run has 3 c updates. Empty for shorter than 2 c: then
      * step_s, bubble_steady and tau are NaN and weight_versions 0. */
     int64_t steady_from, steady_to;
-    int stages;
+    int stages;                     /* instances */
     struct pl_stage_metrics *stage; /* [stages], owned: pl_metrics_free */
+    int devices;
+    struct pl_device_metrics *device; /* [devices], owned */
 };
 
 void pl_metrics_compute(const struct pl_timeline *timeline,

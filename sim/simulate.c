@@ -8,7 +8,7 @@ int pl_simulate(const struct pl_schedule_type *type, const struct pl_shape *shap
                 const struct pl_cost *cost, bool barrier, struct pl_simulation *out)
 {
     struct pl_simulation made = {.recorded = shape->updates};
-    int rc = pl_schedule_new(type, shape, &made.schedule);
+    int rc = pl_schedule_new(type, shape, cost, &made.schedule);
     if (!rc) rc = pl_schedule_check(&made.schedule);
     if (!rc) rc = pl_engine_run(&made.schedule, cost, barrier, &made.timeline);
     if (!rc) rc = pl_timeline_check(&made.timeline, &made.schedule, cost);
@@ -66,6 +66,7 @@ static void keep_messages(struct pl_timeline *t, pl_tick until)
         if (!in_window(t->sent[i], t->arrived[i], until)) continue;
         t->src[n] = t->src[i];
         t->dst[n] = t->dst[i];
+        t->msg_chunk[n] = t->msg_chunk[i];
         t->msg_micro[n] = t->msg_micro[i];
         t->msg_kind[n] = t->msg_kind[i];
         t->sent[n] = t->sent[i];
@@ -74,6 +75,7 @@ static void keep_messages(struct pl_timeline *t, pl_tick until)
     t->n_messages = n;
     t->src = pl_grow(t->src, (size_t)n, sizeof *t->src);
     t->dst = pl_grow(t->dst, (size_t)n, sizeof *t->dst);
+    t->msg_chunk = pl_grow(t->msg_chunk, (size_t)n, sizeof *t->msg_chunk);
     t->msg_micro = pl_grow(t->msg_micro, (size_t)n, sizeof *t->msg_micro);
     t->msg_kind = pl_grow(t->msg_kind, (size_t)n, sizeof *t->msg_kind);
     t->sent = pl_grow(t->sent, (size_t)n, sizeof *t->sent);

@@ -10,30 +10,35 @@ struct pl_timeline {
     int64_t n_ops;        /* in order of (start, sequence) */
     int8_t *kind;         /* [n_ops] enum pl_op_kind */
     int32_t *device;      /* [n_ops] */
-    int32_t *chunk;       /* [n_ops] */
+    int32_t *chunk;       /* [n_ops] instance */
     int64_t *micro;       /* [n_ops] */
-    pl_tick *start, *end; /* [n_ops] */
-    int64_t n_messages;
-    int32_t *src, *dst; /* [n_messages] devices */
-    int64_t *msg_micro; /* [n_messages] */
-    int8_t *msg_kind;   /* [n_messages] PL_OP_F activation, PL_OP_B gradient */
+    pl_tick *start, *end; /* [n_ops]; the two ops of a pair have equal ones */
+    int64_t n_messages;   /* between devices; within one device nothing is sent */
+    int32_t *src, *dst;   /* [n_messages] devices */
+    int32_t *msg_chunk;   /* [n_messages] sending instance */
+    int64_t *msg_micro;   /* [n_messages] */
+    int8_t *msg_kind;     /* [n_messages] PL_OP_F activation, PL_OP_B gradient */
     pl_tick *sent, *arrived;
 };
 
 /* pl_engine_run - execute schedule under cost: discrete events on int64 ticks, ordered
  * by (time, sequence). A device is free or busy; its ops run in issue order, except
- * that a U runs as soon as it is ready and the device is free (its barrier may come
- * late), and a forward waits for the version it must read. Links are `latency`: a
- * message arrives link ticks after its op ends. With barrier every U waits for all
- * stages' gradients (global gradient norm). Errors: PL_EDEADLOCK naming the stuck op;
- * PL_ECONFIG on tick overflow; *out untouched. Cost: O(n log P). */
+ * that a U runs as soon as it is ready and the device is free, and a forward waits for
+ * the version it must read. A U is ready when its chunk's gradients of the group are
+ * complete on all replicas; with barrier, when those of all chunks are (global gradient
+ * norm). Links are `latency`: a message arrives link ticks after its op ends. Errors:
+ * PL_EDEADLOCK naming the stuck op; PL_ECONFIG on tick overflow; *out untouched. Cost:
+ * O(n log P). */
 int pl_engine_run(const struct pl_schedule *schedule, const struct pl_cost *cost,
                   bool barrier, struct pl_timeline *out);
 
+/* Rows for every op of the schedule, every U and every message, to be filled. */
+void pl_timeline_new(const struct pl_schedule *schedule, struct pl_timeline *out);
+
 /* Invariants of an executed run against its schedule and costs: each op once and with
- * its duration, F before B before U, no overlap on a device, no message before its op
- * ended or op before its message arrived, forward reads only written versions.
- * PL_ECHECK with the named complaint. */
+ * its duration, F before B before U, no overlap on a device but of a pair, no message
+ * before its op ended or op before its message arrived, forward reads only written
+ * versions. PL_ECHECK with the named complaint. */
 int pl_timeline_check(const struct pl_timeline *timeline,
                       const struct pl_schedule *schedule, const struct pl_cost *cost);
 void pl_timeline_free(struct pl_timeline *timeline);

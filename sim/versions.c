@@ -24,26 +24,31 @@ int pl_versions_from_timeline(const struct pl_timeline *t,
                               struct pl_versions *out)
 {
     const struct pl_shape *shape = &schedule->shape;
+    const struct pl_layout *layout = &schedule->layout;
     struct pl_versions made;
-    prepare(shape->P, shape->m, shape->updates, &made);
-    int64_t *live = PL_NEW(shape->P, int64_t);
+    prepare(layout->C, shape->m, shape->updates, &made);
+    int64_t *live = PL_NEW(layout->C * layout->R, int64_t);
     int rc = PL_OK;
-    for (int64_t i = 0; i < t->n_ops && !rc; i++) { /* rows of a stage run one by one */
-        int stage = t->chunk[i];
-        int64_t at = stage * made.n_micro + t->micro[i];
+    for (int64_t i = 0; i < t->n_ops && !rc; i++) { /* rows of a device run in order */
+        int q = t->chunk[i], chunk = q % layout->C;
+        int64_t micro = t->micro[i], at = chunk * made.n_micro + micro;
         if (t->kind[i] == PL_OP_F) {
-            int64_t rule = schedule->type->reads(shape, t->micro[i] / shape->m);
-            int64_t version = rule >= 0 ? rule : live[stage];
-            if (version > live[stage])
+            int64_t version = schedule->type->reads(shape, chunk, micro / shape->m);
+            if (version == PL_READS_LIVE) version = live[q];
+            if (version == PL_READS_FIRST)
+                version = chunk ? made.forward[micro] : live[q];
+            if (version > live[q])
                 rc = pl_fail(
                     PL_ECHECK,
-                    "stage %d: F %lld reads version %lld, only %lld is written", stage,
-                    (long long)t->micro[i], (long long)version, (long long)live[stage]);
+                    "stage %d: F %lld reads version %lld, only %lld is written", chunk,
+                    (long long)micro, (long long)version, (long long)live[q]);
             made.forward[at] = made.backward[at] = version;
         } else if (t->kind[i] == PL_OP_U) {
             double end = pl_seconds(t->end[i]);
-            live[stage] = t->micro[i] + 1;
-            if (made.done_s[t->micro[i]] < end) made.done_s[t->micro[i]] = end;
+            live[q] = micro + 1;
+            if (made.done_s[micro] < end) made.done_s[micro] = end;
+        } else if (t->kind[i] != PL_OP_W && schedule->type->nostash) {
+            made.backward[at] = live[q];
         }
     }
     free(live);

@@ -1,7 +1,9 @@
 /* The weight-version map, the hinge between simulator and trainer: which version of its
  * weights each stage reads for each microbatch, and which update consumes the gradient.
  * Version v = weights after v updates; tau = consuming update - forward version, always
- * in optimizer updates. Owned by the caller (pl_versions_free). */
+ * in optimizer updates. Rows are keyed by (model chunk, microbatch): a microbatch
+ * belongs to one replica, so that the pair names the instance; "stage" below is the
+ * model chunk. Owned by the caller (pl_versions_free). */
 #ifndef PL_SIM_VERSIONS_H
 #define PL_SIM_VERSIONS_H
 
@@ -22,8 +24,9 @@ struct pl_timeline;
 struct pl_schedule;
 
 /* Read the map off an executed timeline (rule of the schedule where it has one, the
- * live version otherwise; backward reads what forward read). Start-up reads max(0, n -
- * tau). Errors: PL_ECHECK when a needed version was not yet written. */
+ * live version otherwise; backward reads what forward read, or the live version without
+ * stash). Start-up reads max(0, n - tau). Errors: PL_ECHECK when a needed version was
+ * not yet written. */
 int pl_versions_from_timeline(const struct pl_timeline *timeline,
                               const struct pl_schedule *schedule,
                               struct pl_versions *out);

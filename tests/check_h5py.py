@@ -19,7 +19,7 @@ for line in open(manual, encoding="utf-8"):
     elif column and documented:
         table[column.group(1)] = (column.group(2), column.group(3))
 documented = {name: table for name, table in documented.items() if table}
-assert len(documented) >= 11, sorted(documented)
+assert len(documented) >= 12, sorted(documented)
 
 
 def pattern_of(path):

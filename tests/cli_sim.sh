@@ -63,8 +63,8 @@ refused 2 "kg" --set cost.forward=3kg
 ok $? 'wrong unit'
 refused 2 'cost.forward has 3 values, expected 1 or 8' --set cost.forward=1ms,2ms,3ms
 ok $? 'list of wrong length'
-refused 2 'link.time has 8 values, expected 1 or 7' \
-    --set link.time=1ms,2ms,3ms,4ms,5ms,6ms,7ms,8ms
+refused 2 'link.time has 9 values, expected 1, 7 (a line) or 8' \
+    --set link.time=1ms,2ms,3ms,4ms,5ms,6ms,7ms,8ms,9ms
 ok $? 'link list of wrong length'
 refused 2 "did you mean '2bw'" --schedule 2bx
 ok $? 'unknown schedule: the nearest is named'

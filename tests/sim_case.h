@@ -11,38 +11,76 @@
 
 enum { US = 1000000 }; /* ticks in a microsecond */
 
-/* Uniform costs in ticks; bw is the fused backward. */
-static inline struct pl_cost uniform(int P, pl_tick f, pl_tick bw, pl_tick u, pl_tick c)
+/* One value for all of each cost, for a device. */
+static inline struct pl_cost even_costs(const struct pl_layout *layout, pl_tick f,
+                                        pl_tick b, pl_tick w, pl_tick u, pl_tick c)
 {
     struct pl_cost cost;
-    pl_tick none = 0;
-    ck_assert_int_eq(pl_cost_new(P, &f, 1, &bw, 1, &none, 1, &u, 1, &c, 1, &cost),
-                     PL_OK);
+    struct pl_cost_spec spec = {.forward = {&f, 1},
+                                .backward = {&b, 1},
+                                .weight = {&w, 1},
+                                .update = {&u, 1},
+                                .link = {&c, 1}};
+    ck_assert_int_eq(pl_cost_new(layout, &spec, &cost), PL_OK);
     return cost;
 }
 
-/* Every cost random in 0..most-1. */
-static inline struct pl_cost random_costs(int P, uint64_t seed, uint64_t most)
+/* Uniform costs in ticks of one chunk a device; bw is the fused backward. */
+static inline struct pl_cost uniform(int P, pl_tick f, pl_tick bw, pl_tick u, pl_tick c)
 {
-    struct pl_cost cost = uniform(P, 0, 0, 0, 0);
+    struct pl_layout plain = {P, P, 1, NULL};
+    return even_costs(&plain, f, bw, 0, u, c);
+}
+
+/* Every cost of every chunk random in 0..most-1, links too, equal both ways. */
+static inline struct pl_cost random_layout_costs(const struct pl_layout *layout,
+                                                 uint64_t seed, uint64_t most)
+{
+    struct pl_cost cost = even_costs(layout, 0, 0, 0, 0, 0);
     pl_tick *columns[] = {cost.forward, cost.backward, cost.weight, cost.update,
-                          cost.link};
+                          cost.next};
     for (int k = 0; k < 5; k++)
-        for (int s = 0; s < P - (k == 4); s++)
+        for (int s = 0; s < (k < 4 ? cost.chunks : cost.devices); s++)
             columns[k][s] = (pl_tick)pl_rng_below(seed, PL_RNG_TEST, (uint64_t)k,
                                                   (uint32_t)s, most);
+    for (int d = 0; d < cost.devices; d++)
+        cost.prev[(d + 1) % cost.devices] = cost.next[d];
+    pl_cost_refresh(&cost);
     return cost;
+}
+
+static inline struct pl_cost random_costs(int P, uint64_t seed, uint64_t most)
+{
+    struct pl_layout plain = {P, P, 1, NULL};
+    return random_layout_costs(&plain, seed, most);
+}
+
+/* The type's own shape for P and m; false when it refuses. */
+static inline bool shape_of(const struct pl_schedule_type *type, int P, int m,
+                            int64_t updates, struct pl_shape *shape)
+{
+    *shape = (struct pl_shape){.P = P, .m = m, .updates = updates};
+    return pl_shape_resolve(type, shape) == PL_OK;
+}
+
+static inline struct pl_simulation simulate_shape(const struct pl_schedule_type *type,
+                                                  const struct pl_shape *shape,
+                                                  const struct pl_cost *cost,
+                                                  bool barrier)
+{
+    struct pl_simulation sim;
+    int rc = pl_simulate(type, shape, cost, barrier, &sim);
+    ck_assert_msg(rc == PL_OK, "%s P=%d m=%d v=%d: %s", type->name, shape->P, shape->m,
+                  shape->v, pl_error_text());
+    return sim;
 }
 
 static inline struct pl_simulation simulate(const char *name, int P, int m,
                                             int64_t updates, const struct pl_cost *cost,
                                             bool barrier)
 {
-    struct pl_simulation sim;
-    struct pl_shape shape = {P, m, updates};
-    int rc = pl_simulate(pl_schedule_find(name), &shape, cost, barrier, &sim);
-    ck_assert_msg(rc == PL_OK, "%s P=%d m=%d: %s", name, P, m, pl_error_text());
-    return sim;
+    struct pl_shape shape = {.P = P, .m = m, .updates = updates};
+    return simulate_shape(pl_schedule_find(name), &shape, cost, barrier);
 }
 
 /* End of the run in ticks. */

@@ -74,7 +74,7 @@ static void updates_swapped(struct pl_timeline *t)
 /* Lets an op start at another time, rows kept in order of start, before equal ones. */
 static void swap_rows(struct pl_timeline *t, int64_t a, int64_t b)
 {
-    struct pl_op x = {t->micro[a], t->device[a], t->kind[a]};
+    struct pl_op x = {t->micro[a], t->device[a], t->kind[a], 0};
     pl_tick start = t->start[a], end = t->end[a];
     t->micro[a] = t->micro[b];
     t->device[a] = t->chunk[a] = t->device[b];
@@ -159,7 +159,7 @@ static const struct {
     {sent_early, "sent before its op ended"},
     {arrived_late, "used before it arrived"},
     {fast_link, "flight time"},
-    {wrong_route, "not between neighbours"},
+    {wrong_route, "not between neighbouring"},
     {odd_message, "no such message"},
 };
 enum { N_DAMAGES = sizeof damages / sizeof *damages };
@@ -171,44 +171,41 @@ START_TEST(damaged_timeline)
     damages[_i].damage(&sim.timeline);
     assert_says(pl_timeline_check(&sim.timeline, &sim.schedule, &cost), PL_ECHECK,
                 damages[_i].complaint);
-    sim.timeline.n_ops = sim.schedule.n_ops;
     pl_simulation_free(&sim);
     pl_cost_free(&cost);
 }
 END_TEST
 
-/* The first op of stage 0 is F 0; ops of P = 2, m = 2, 1f1b: F0 F1 BW0 BW1 U0 on stage
- * 0. */
+/* Ops of P = 2, m = 2, 1f1b: F0 F1 BW0 BW1 on stage 0, F0 BW0 F1 BW1 on stage 1. */
 START_TEST(damaged_schedule)
 {
     static const struct {
         int at;
         struct pl_op op;
         const char *complaint;
-    } rows[] = {{1, {0, 0, PL_OP_F}, "F 0 issued twice"},
-                {1, {9, 0, PL_OP_F}, "out of range"},
-                {1, {1, 1, PL_OP_F}, "another stage"},
-                {0, {0, 0, PL_OP_BW}, "before its F"},
-                {2, {0, 0, PL_OP_W}, "before its B"},
-                {3, {0, 0, PL_OP_U}, "before its group ended"},
-                {3, {1, 0, PL_OP_U}, "out of update order"},
-                {4, {1, 0, PL_OP_F}, "F 1 issued twice"},
-                {0, {0, 0, PL_N_OP}, "unknown op kind"}};
+    } rows[] = {{1, {0, 0, PL_OP_F, 0}, "F 0 issued twice"},
+                {1, {9, 0, PL_OP_F, 0}, "out of range"},
+                {1, {1, 1, PL_OP_F, 0}, "another stage"},
+                {0, {0, 0, PL_OP_BW, 0}, "before its F"},
+                {2, {0, 0, PL_OP_W, 0}, "before its B"},
+                {3, {1, 0, PL_OP_B, 0}, "W 1 missing"},
+                {4, {2, 0, PL_OP_F, 1}, "no BW follows it"},
+                {0, {0, 0, PL_OP_U, 0}, "unknown op kind"},
+                {0, {0, 0, PL_N_OP, 0}, "unknown op kind"}};
+    struct pl_shape shape = {.P = 2, .m = 2, .updates = 2};
+    struct pl_schedule sched;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        struct pl_shape shape = {2, 2, 2};
-        struct pl_schedule sched;
-        ck_assert_int_eq(pl_schedule_new(pl_schedule_find("1f1b"), &shape, &sched),
-                         PL_OK);
+        ck_assert_int_eq(
+            pl_schedule_new(pl_schedule_find("1f1b"), &shape, NULL, &sched), PL_OK);
         ck_assert_int_eq(pl_schedule_check(&sched), PL_OK);
         sched.ops[rows[i].at] = rows[i].op;
         assert_says(pl_schedule_check(&sched), PL_ECHECK, rows[i].complaint);
         pl_schedule_free(&sched);
     }
-    struct pl_shape shape = {2, 2, 2};
-    struct pl_schedule sched;
-    ck_assert_int_eq(pl_schedule_new(pl_schedule_find("gpipe"), &shape, &sched), PL_OK);
-    sched.first[2]--; /* the last op of the last stage is lost: U 1 */
-    assert_says(pl_schedule_check(&sched), PL_ECHECK, "U 1 missing");
+    ck_assert_int_eq(pl_schedule_new(pl_schedule_find("gpipe"), &shape, NULL, &sched),
+                     PL_OK);
+    sched.first[2]--; /* the last op of the last stage is lost: BW 3 */
+    assert_says(pl_schedule_check(&sched), PL_ECHECK, "stage 1: B 3 missing");
     pl_schedule_free(&sched);
 }
 END_TEST
@@ -216,11 +213,12 @@ END_TEST
 /* Stage 1 wants microbatch 1's backward before its forward: nothing can go on. */
 START_TEST(deadlock)
 {
-    struct pl_shape shape = {2, 2, 1};
+    struct pl_shape shape = {.P = 2, .m = 2, .updates = 1};
     struct pl_schedule sched;
     struct pl_timeline none = {0};
     struct pl_cost cost = uniform(2, 10, 20, 0, 0);
-    ck_assert_int_eq(pl_schedule_new(pl_schedule_find("1f1b"), &shape, &sched), PL_OK);
+    ck_assert_int_eq(pl_schedule_new(pl_schedule_find("1f1b"), &shape, NULL, &sched),
+                     PL_OK);
     struct pl_op *last = &sched.ops[sched.first[1]], keep = last[0];
     last[0] = last[3]; /* BW 1 first */
     last[3] = keep;
@@ -238,7 +236,7 @@ END_TEST
 START_TEST(waits_for_version)
 {
     struct pl_schedule_type type = *pl_schedule_find("pipedream");
-    struct pl_shape shape = {3, 2, 3};
+    struct pl_shape shape = {.P = 3, .m = 2, .updates = 3};
     struct pl_cost cost = uniform(3, 10, 20, 0, 0);
     struct pl_simulation none;
     type.reads = pl_reads_newest;
@@ -264,46 +262,82 @@ END_TEST
 
 START_TEST(guards)
 {
-    struct pl_schedule none;
     const struct pl_schedule_type *type = pl_schedule_find("1f1b");
-    ck_assert_int_eq(pl_schedule_new(type, &(struct pl_shape){0, 1, 1}, &none),
-                     PL_ECONFIG);
-    ck_assert_int_eq(pl_schedule_new(type, &(struct pl_shape){1, 0, 1}, &none),
-                     PL_ECONFIG);
-    ck_assert_int_eq(pl_schedule_new(type, &(struct pl_shape){1, 1, 0}, &none),
-                     PL_ECONFIG);
-    assert_says(pl_schedule_new(type, &(struct pl_shape){4096, 1048576, 1}, &none),
-                PL_ECONFIG, "8589938688 ops");
-    assert_says(
-        pl_schedule_new(pl_schedule_find("2bw"), &(struct pl_shape){8, 7, 4}, &none),
-        PL_EUNSUP, "expected m >= P");
+    static const struct {
+        const char *name;
+        struct pl_shape shape;
+        int code;
+        const char *complaint;
+    } rows[] = {
+        {"1f1b", {.P = 0, .m = 1, .updates = 1}, PL_ECONFIG, "schedule.stages is 0"},
+        {"1f1b", {.P = 1, .m = 0, .updates = 1}, PL_ECONFIG, "microbatches is 0"},
+        {"1f1b", {.P = 1, .m = 1, .updates = 0}, PL_ECONFIG, "updates is 0"},
+        {"1f1b", {.P = 4096, .m = 1048576, .updates = 1}, PL_ECONFIG, "8589938688 ops"},
+        {"1f1b", {.P = 2, .m = 2, .updates = 1, .v = 2}, PL_EUNSUP, "1 model chunk "},
+        {"2bw", {.P = 8, .m = 7, .updates = 4}, PL_EUNSUP, "expected m >= P"}};
+    struct pl_schedule none;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        assert_says(pl_schedule_new(pl_schedule_find(rows[i].name), &rows[i].shape,
+                                    NULL, &none),
+                    rows[i].code, rows[i].complaint);
     ck_assert_ptr_null(pl_schedule_find("1F1B-typo"));
     for (int i = 0; pl_schedule_types[i]; i++)
         ck_assert_str_eq(pl_schedule_names()[i], pl_schedule_types[i]->name);
+    ck_assert_int_eq(pl_schedule_default_updates(type, 16, 1), 1);
+    type = pl_schedule_find("pipedream");
+    ck_assert_int_eq(pl_schedule_default_updates(type, 4, 1), 16);  /* 2 P + 8 */
+    ck_assert_int_eq(pl_schedule_default_updates(type, 16, 1), 48); /* 3 P */
 }
 END_TEST
 
 START_TEST(costs)
 {
-    pl_tick list[] = {1, 2, 3}, one = 5;
+    pl_tick list[] = {1, 2, 3}, one = 5, loop[] = {10, 20, 31, 40, 50, 60};
+    int device[] = {0, 1, 2, 0, 1, 2};
+    struct pl_layout plain = {3, 3, 1, NULL}, twice = {3, 6, 1, device};
+    struct pl_times single = {&one, 1}, each = {list, 3};
+    struct pl_cost_spec spec = {.forward = each,
+                                .backward = single,
+                                .weight = single,
+                                .update = single,
+                                .link = {list, 2}};
     struct pl_cost cost = {0};
-    ck_assert_int_eq(pl_cost_new(3, list, 3, &one, 1, &one, 1, &one, 1, list, 2, &cost),
-                     PL_OK);
+    ck_assert_int_eq(pl_cost_new(&plain, &spec, &cost), PL_OK);
     ck_assert_int_eq(cost.forward[2], 3);
     ck_assert_int_eq(cost.backward[2], 5);
-    ck_assert_int_eq(cost.link[1], 2);
+    ck_assert_int_eq(cost.both[1], 10);
+    ck_assert_int_eq(pl_cost_flight(&cost, 1, 2), 2);
+    ck_assert_int_eq(pl_cost_flight(&cost, 2, 1), 2);
+    ck_assert_int_eq(pl_cost_flight(&cost, 2, 0), 2); /* the wrap: the slowest */
     pl_tick before = cost.forward[2];
     cost.weight[2] = INT64_MAX / 2;
     assert_says(pl_cost_scale(&cost, 3), PL_ECONFIG, "cost.weight of stage 2");
     ck_assert_int_eq(cost.forward[2], before);
     pl_cost_free(&cost);
-    assert_says(pl_cost_new(4, list, 3, &one, 1, &one, 1, &one, 1, &one, 1, &cost),
-                PL_ECONFIG, "cost.forward has 3 values, expected 1 or 4");
-    assert_says(pl_cost_new(4, &one, 1, &one, 1, &one, 1, &one, 1, list, 2, &cost),
-                PL_ECONFIG, "link.time has 2 values, expected 1 or 3");
+    /* two chunks a device: half each, rounded up at .5; or given one by one */
+    spec.backward = (struct pl_times){loop, 6};
+    spec.link = (struct pl_times){loop, 3};
+    ck_assert_int_eq(pl_cost_new(&twice, &spec, &cost), PL_OK);
+    ck_assert_int_eq(cost.forward[0], 1); /* 1 / 2 */
+    ck_assert_int_eq(cost.forward[4], 1); /* 2 / 2 */
+    ck_assert_int_eq(cost.forward[5], 2); /* 3 / 2 */
+    ck_assert_int_eq(cost.backward[4], 50);
+    ck_assert_int_eq(pl_cost_flight(&cost, 0, 2), 31);
+    ck_assert_int_eq(pl_cost_flight(&cost, 2, 0), 31);
+    pl_cost_free(&cost);
+    spec.backward = single;
+    spec.forward = (struct pl_times){loop, 4};
+    assert_says(pl_cost_new(&twice, &spec, &cost), PL_ECONFIG,
+                "cost.forward has 4 values, expected 1, 3 (one a device) or 6");
+    assert_says(pl_cost_new(&plain, &spec, &cost), PL_ECONFIG,
+                "cost.forward has 4 values, expected 1 or 3");
+    spec.forward = single;
+    spec.link = (struct pl_times){loop, 5};
+    assert_says(pl_cost_new(&plain, &spec, &cost), PL_ECONFIG,
+                "link.time has 5 values, expected 1, 2 (a line) or 3 (a ring)");
     one = -1;
-    assert_says(pl_cost_new(4, &one, 1, &one, 1, &one, 1, &one, 1, &one, 1, &cost),
-                PL_ECONFIG, "cost.forward is negative");
+    assert_says(pl_cost_new(&plain, &spec, &cost), PL_ECONFIG,
+                "cost.forward is negative");
 }
 END_TEST
 
@@ -311,7 +345,8 @@ END_TEST
 START_TEST(overflow)
 {
     pl_tick half = INT64_MAX / 2, zero = 0, most = INT64_MAX;
-    struct pl_shape shape = {2, 2, 1};
+    struct pl_shape shape = {.P = 2, .m = 2, .updates = 1};
+    struct pl_layout plain = {2, 2, 1, NULL};
     struct pl_simulation none;
     const struct pl_schedule_type *type = pl_schedule_find("gpipe");
     struct pl_cost cost = uniform(2, half, half, 0, 0);
@@ -320,10 +355,9 @@ START_TEST(overflow)
     cost = uniform(2, 1, 1, 0, most);
     assert_says(pl_simulate(type, &shape, &cost, true, &none), PL_ECONFIG, "106 days");
     pl_cost_free(&cost);
-    ck_assert_int_eq(
-        pl_cost_new(2, &zero, 1, &most, 1, &most, 1, &zero, 1, &zero, 1, &cost), PL_OK);
-    assert_says(pl_simulate(type, &shape, &cost, true, &none), PL_ECONFIG, "106 days");
-    pl_cost_free(&cost);
+    struct pl_times all = {&most, 1}, nothing = {&zero, 1};
+    struct pl_cost_spec spec = {nothing, all, all, nothing, nothing, 0};
+    assert_says(pl_cost_new(&plain, &spec, &cost), PL_ECONFIG, "106 days");
 }
 END_TEST
 

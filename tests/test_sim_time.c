@@ -27,7 +27,10 @@ START_TEST(latency_rows)
     for (size_t i = 0; i < sizeof slow_links / sizeof *slow_links; i++) {
         int P = slow_links[i].P, slow = slow_links[i].slow;
         struct pl_cost cost = uniform(P, ms(10), ms(20), 0, ms(1));
-        if (slow >= 0) cost.link[slow] += ms(15);
+        if (slow >= 0) {
+            cost.next[slow] += ms(15);
+            cost.prev[slow + 1] += ms(15);
+        }
         struct pl_simulation sim = simulate("1f1b", P, slow_links[i].m, 1, &cost, true);
         ck_assert_int_eq(end_of(&sim), ms(slow_links[i].makespan));
         pl_simulation_free(&sim);
@@ -78,12 +81,9 @@ START_TEST(zero_bubble_table)
                 {32, 128, 10.408, 10.204, 7.703, .408, "0.2168"},
                 {32, 256, 10.402, 10.248, 7.698, .460, "0.1352"}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        pl_tick f = ms(rows[i].F), b = ms(rows[i].B), w = ms(rows[i].W),
-                c = ms(rows[i].c);
-        pl_tick u = 0;
-        struct pl_cost cost;
-        ck_assert_int_eq(
-            pl_cost_new(rows[i].P, &f, 1, &b, 1, &w, 1, &u, 1, &c, 1, &cost), PL_OK);
+        struct pl_layout plain = {rows[i].P, rows[i].P, 1, NULL};
+        struct pl_cost cost = even_costs(&plain, ms(rows[i].F), ms(rows[i].B),
+                                         ms(rows[i].W), 0, ms(rows[i].c));
         struct pl_simulation sim =
             simulate("1f1b", rows[i].P, rows[i].m, 1, &cost, true);
         char text[32];
@@ -103,22 +103,29 @@ static void assert_close(double got, double want, const char *what)
                   "%s: %.17g, closed %.17g", what, got, want);
 }
 
-static void compare_closed(const struct pl_schedule_type *type, int P, int m,
-                           int64_t updates, const struct pl_cost *cost, int *compared)
+static void compare_closed(const struct pl_schedule_type *type,
+                           const struct pl_shape *shape, const struct pl_cost *cost,
+                           int *compared)
 {
-    struct pl_shape shape = {P, m, updates};
-    struct pl_closed closed = {NAN, NAN, NAN};
-    type->closed(&shape, cost, &closed);
-    struct pl_simulation sim = simulate(type->name, P, m, updates, cost, false);
-    char what[128];
-    snprintf(what, sizeof what, "%s P=%d m=%d updates=%d F=%lld BW=%lld U=%lld c=%lld",
-             type->name, P, m, (int)updates, (long long)cost->forward[0],
-             (long long)cost->backward[0], (long long)cost->update[0],
-             (long long)(P > 1 ? cost->link[0] : 0));
+    struct pl_closed closed = {NAN, NAN, NAN, NAN};
+    type->closed(shape, cost, &closed);
+    struct pl_simulation sim = simulate_shape(type, shape, cost, false);
+    char what[160];
+    snprintf(what, sizeof what,
+             "%s P=%d m=%d v=%d updates=%d F=%lld B=%lld W=%lld U=%lld c=%lld",
+             type->name, shape->P, shape->m, shape->v, (int)shape->updates,
+             (long long)cost->forward[0], (long long)cost->backward[0],
+             (long long)cost->weight[0], (long long)cost->update[0],
+             (long long)(shape->P > 1 ? cost->next[0] : 0));
     if (!isnan(closed.makespan_s)) {
         assert_close(sim.metrics.makespan_s, closed.makespan_s, what);
         ck_assert_double_eq_tol(sim.metrics.bubble_over_ideal, closed.bubble_over_ideal,
                                 1e-12 * (1 + closed.bubble_over_ideal));
+        ++*compared;
+    }
+    if (!isnan(closed.span_s)) {
+        double span = sim.metrics.ideal_s / (1 - sim.metrics.bubble_parallelogram);
+        assert_close(span, closed.span_s, what);
         ++*compared;
     }
     if (!isnan(closed.step_s) && !isnan(sim.metrics.step_s)) {
@@ -128,31 +135,55 @@ static void compare_closed(const struct pl_schedule_type *type, int P, int m,
     pl_simulation_free(&sim);
 }
 
-/* Every schedule's closed makespan and step, over shapes and random uniform costs. */
+/* Every schedule's closed makespan and step, over shapes and random uniform costs;
+ * those of a device are multiples of the number of chunks, so that they divide exactly.
+ */
 START_TEST(closed_forms)
 {
     const struct pl_schedule_type *type = pl_schedule_types[_i];
     int compared = 0;
+    if (!type->closed) return;
     for (int P = 1; P <= 9; P++)
         for (int m = 1; m <= 27; m += m < 10 ? 1 : P) {
-            struct pl_shape shape = {P, m, 1};
-            if (type->check && type->check(&shape)) continue;
-            for (uint32_t k = 0; k < 4; k++) {
+            struct pl_shape shape;
+            int64_t updates = type->async ? pl_schedule_default_updates(type, P, m) : 1;
+            if (!shape_of(type, P, m, updates, &shape)) continue;
+            struct pl_layout layout;
+            pl_layout_new(type, &shape, &layout);
+            for (uint32_t k = 0; k < 8; k++) {
                 uint64_t key = (uint64_t)(P * 100 + m);
-                pl_tick x[4];
-                for (uint64_t j = 0; j < 4; j++)
-                    x[j] = (pl_tick)pl_rng_below(j, PL_RNG_TEST, key, k, 1000);
-                pl_tick u = k & 1 ? x[2] : 0, c = k & 2 ? x[3] : 0;
-                struct pl_cost cost = uniform(P, x[0] + 1, x[1] + 1, u, c);
-                int64_t updates = type->async ? pl_schedule_default_updates(type, P, m)
-                                              : 1 + _i % 2 + k;
-                compare_closed(type, P, m, updates, &cost, &compared);
+                pl_tick x[5];
+                for (uint64_t j = 0; j < 5; j++)
+                    x[j] =
+                        shape.v * (pl_tick)pl_rng_below(j, PL_RNG_TEST, key, k, 1000);
+                pl_tick u = k & 1 ? x[2] : 0, c = k & 2 ? x[3] / 10 : 0;
+                pl_tick w = k & 4 ? x[4] : 0;
+                struct pl_cost cost =
+                    even_costs(&layout, x[0] + shape.v, x[1] + shape.v, w, u, c);
+                if (!type->async) shape.updates = 1 + k % 3;
+                compare_closed(type, &shape, &cost, &compared);
                 pl_cost_free(&cost);
             }
+            pl_layout_free(&layout);
         }
-    ck_assert_int_gt(compared, 100);
+    ck_assert_int_gt(compared, 40);
 }
 END_TEST
+
+/* A random shape of the type: P, m and layout from the seed. */
+static struct pl_layout random_shape(const struct pl_schedule_type *type, uint64_t seed,
+                                     struct pl_shape *shape)
+{
+    struct pl_layout layout;
+    for (uint64_t k = 0;; k++) {
+        int P = 1 + (int)pl_rng_below(seed, PL_RNG_TEST, 90, (uint32_t)k, 9);
+        int m = 1 + (int)pl_rng_below(seed, PL_RNG_TEST, 91, (uint32_t)k, 20);
+        if (shape_of(type, P, m, 5, shape)) break;
+        ck_assert_msg(k < 10000, "%s takes no shape", type->name);
+    }
+    pl_layout_new(type, shape, &layout);
+    return layout;
+}
 
 /* Longest chain of one microbatch and the busiest device bound the makespan; the
  * checker accepts (inside pl_simulate); integer times scale exactly; equal inputs,
@@ -161,24 +192,29 @@ START_TEST(random_costs_hold)
 {
     const struct pl_schedule_type *type = pl_schedule_types[_i];
     for (uint64_t seed = 0; seed < 40; seed++) {
-        int P = 1 + (int)pl_rng_below(seed, PL_RNG_TEST, 90, 0, 9);
-        int m = 1 + (int)pl_rng_below(seed, PL_RNG_TEST, 91, 0, 20);
-        struct pl_shape shape = {P, m, 5};
-        if (type->check && type->check(&shape)) m = shape.m = P + m;
-        struct pl_cost cost = random_costs(P, seed, seed % 3 ? 50 : 3);
+        struct pl_shape shape;
+        struct pl_layout layout = random_shape(type, seed, &shape);
+        uint64_t most = seed % 3 ? 50 : 3;
+        struct pl_cost cost = random_layout_costs(&layout, seed, most);
         bool barrier = seed & 1;
-        struct pl_simulation sim = simulate(type->name, P, m, 5, &cost, barrier);
+        struct pl_simulation sim = simulate_shape(type, &shape, &cost, barrier);
         pl_tick chain = cost.update[0];
-        for (int s = 0; s < P; s++) {
-            chain += cost.forward[s] + cost.backward[s] + cost.weight[s];
-            if (s < P - 1) chain += 2 * cost.link[s];
+        for (int c = 0; c < layout.C; c++) {
+            chain += cost.forward[c] + cost.backward[c] + cost.weight[c];
+            if (c < layout.C - 1 && layout.device[c] != layout.device[c + 1])
+                chain +=
+                    2 * pl_cost_flight(&cost, layout.device[c], layout.device[c + 1]);
         }
-        ck_assert_int_ge(end_of(&sim), chain);
+        if (layout.R ==
+            1) { /* W of later chunks is off the chain: a bound without it */
+            for (int c = 1; c < layout.C; c++) chain -= cost.weight[c];
+            ck_assert_int_ge(end_of(&sim), chain);
+        }
         ck_assert_double_ge(sim.metrics.makespan_s, sim.metrics.ideal_s);
-        struct pl_cost scaled = random_costs(P, seed, seed % 3 ? 50 : 3);
+        struct pl_cost scaled = random_layout_costs(&layout, seed, most);
         ck_assert_int_eq(pl_cost_scale(&scaled, 7), PL_OK);
-        for (int s = 0; s < P; s++) scaled.update[s] *= 7;
-        struct pl_simulation big = simulate(type->name, P, m, 5, &scaled, barrier);
+        for (int c = 0; c < layout.C; c++) scaled.update[c] *= 7;
+        struct pl_simulation big = simulate_shape(type, &shape, &scaled, barrier);
         for (int64_t i = 0; i < sim.timeline.n_ops; i++) {
             ck_assert_int_eq(big.timeline.start[i], 7 * sim.timeline.start[i]);
             ck_assert_int_eq(big.timeline.micro[i], sim.timeline.micro[i]);
@@ -187,57 +223,108 @@ START_TEST(random_costs_hold)
         pl_simulation_free(&big);
         pl_cost_free(&cost);
         pl_cost_free(&scaled);
+        pl_layout_free(&layout);
     }
 }
 END_TEST
 
+/* When the input of an op of chunk c is on its device. */
+struct inputs {
+    const struct pl_simulation *sim;
+    const struct pl_cost *cost;
+    bool barrier;
+    pl_tick *f, *b;       /* [instances * n_micro] ends of F, and of B or BW */
+    pl_tick *group, *all; /* [C * updates], [updates] last gradient */
+};
+
+static pl_tick flight(const struct inputs *x, int from, int to)
+{
+    const int *device = x->sim->schedule.layout.device;
+    if (device[from] == device[to]) return 0;
+    return pl_cost_flight(x->cost, device[from], device[to]);
+}
+
+static pl_tick input_of(const struct inputs *x, int kind, int q, int64_t micro)
+{
+    const struct pl_shape *shape = &x->sim->timeline.shape;
+    int C = x->sim->schedule.layout.C, c = q % C;
+    int64_t n = shape->m * shape->updates;
+    if (kind == PL_OP_U)
+        return x->barrier ? x->all[micro] : x->group[c * shape->updates + micro];
+    if (kind == PL_OP_F && c > 0)
+        return x->f[(q - 1) * n + micro] + flight(x, q - 1, q);
+    if ((kind == PL_OP_B || kind == PL_OP_BW) && c < C - 1)
+        return x->b[(q + 1) * n + micro] + flight(x, q + 1, q);
+    return 0;
+}
+
+static void note_end(struct inputs *x, int64_t i)
+{
+    const struct pl_timeline *t = &x->sim->timeline;
+    int64_t n = t->shape.m * t->shape.updates, g = t->micro[i] / t->shape.m;
+    int q = t->chunk[i], c = q % x->sim->schedule.layout.C, kind = t->kind[i];
+    pl_tick end = t->end[i];
+    if (kind == PL_OP_F) x->f[q * n + t->micro[i]] = end;
+    if (kind == PL_OP_B || kind == PL_OP_BW) x->b[q * n + t->micro[i]] = end;
+    if (kind != PL_OP_W && kind != PL_OP_BW) return;
+    if (end > x->all[g]) x->all[g] = end;
+    if (end > x->group[c * t->shape.updates + g])
+        x->group[c * t->shape.updates + g] = end;
+}
+
 /* Nobody waits without a reason: every op starts the moment its device is free, its
- * message has arrived and, for U under a barrier, the last gradient of the group
- * exists. Found from the rows alone, independent of the engine's events. */
+ * input has arrived and, for U, the last gradient it waits for exists. Found from the
+ * rows alone, independent of the engine's events. */
 static void assert_tight(const struct pl_simulation *sim, const struct pl_cost *cost,
                          bool barrier)
 {
     const struct pl_timeline *t = &sim->timeline;
-    int P = t->shape.P, m = t->shape.m;
-    int64_t n_micro = m * t->shape.updates;
-    pl_tick *free_at = PL_NEW(P, pl_tick), *group = PL_NEW(t->shape.updates, pl_tick);
-    pl_tick *f = PL_NEW(P * n_micro, pl_tick), *bw = PL_NEW(P * n_micro, pl_tick);
+    const struct pl_layout *layout = &sim->schedule.layout;
+    int64_t n = t->shape.m * t->shape.updates, Q = layout->C * layout->R;
+    struct inputs x = {sim,
+                       cost,
+                       barrier,
+                       PL_NEW(Q * n, pl_tick),
+                       PL_NEW(Q * n, pl_tick),
+                       PL_NEW(layout->C * t->shape.updates, pl_tick),
+                       PL_NEW(t->shape.updates, pl_tick)};
+    pl_tick *free_at = PL_NEW(layout->P, pl_tick);
     for (int64_t i = 0; i < t->n_ops; i++) {
-        int s = t->device[i];
-        int64_t micro = t->micro[i];
-        pl_tick ready = free_at[s], other = 0;
-        if (t->kind[i] == PL_OP_F && s > 0)
-            other = f[(s - 1) * n_micro + micro] + cost->link[s - 1];
-        if (t->kind[i] == PL_OP_BW && s < P - 1)
-            other = bw[(s + 1) * n_micro + micro] + cost->link[s];
-        if (t->kind[i] == PL_OP_U && barrier) other = group[micro];
-        ck_assert_int_eq(t->start[i], ready > other ? ready : other);
-        free_at[s] = t->end[i];
-        if (t->kind[i] == PL_OP_F) f[s * n_micro + micro] = t->end[i];
-        if (t->kind[i] != PL_OP_BW) continue;
-        bw[s * n_micro + micro] = t->end[i];
-        if (t->end[i] > group[micro / m]) group[micro / m] = t->end[i];
+        int d = t->device[i];
+        pl_tick want = free_at[d];
+        int64_t last = i;
+        if (i + 1 < t->n_ops && t->device[i + 1] == d &&
+            t->start[i + 1] == t->start[i] && t->end[i] > t->start[i])
+            last = i + 1; /* a pair waits for both */
+        for (int64_t k = i; k <= last; k++) {
+            pl_tick input = input_of(&x, t->kind[k], t->chunk[k], t->micro[k]);
+            if (input > want) want = input;
+        }
+        ck_assert_int_eq(t->start[i], want);
+        for (int64_t k = i; k <= last; k++) note_end(&x, k);
+        free_at[d] = t->end[i];
+        i = last;
     }
     free(free_at);
-    free(group);
-    free(f);
-    free(bw);
+    free(x.f);
+    free(x.b);
+    free(x.group);
+    free(x.all);
 }
 
 START_TEST(nobody_waits_in_vain)
 {
     const struct pl_schedule_type *type = pl_schedule_types[_i];
     for (uint64_t seed = 0; seed < 60; seed++) {
-        int P = 1 + (int)pl_rng_below(seed, PL_RNG_TEST, 92, 0, 9);
-        int m = 1 + (int)pl_rng_below(seed, PL_RNG_TEST, 93, 0, 20);
-        struct pl_shape shape = {P, m, 5};
-        if (type->check && type->check(&shape)) m = P + m;
-        struct pl_cost cost = random_costs(P, seed, seed % 3 ? 50 : 3);
+        struct pl_shape shape;
+        struct pl_layout layout = random_shape(type, seed + 1000, &shape);
+        struct pl_cost cost = random_layout_costs(&layout, seed, seed % 3 ? 50 : 3);
         bool barrier = (seed & 1) && type->global_version;
-        struct pl_simulation sim = simulate(type->name, P, m, 5, &cost, barrier);
+        struct pl_simulation sim = simulate_shape(type, &shape, &cost, barrier);
         assert_tight(&sim, &cost, barrier);
         pl_simulation_free(&sim);
         pl_cost_free(&cost);
+        pl_layout_free(&layout);
     }
 }
 END_TEST
@@ -280,17 +367,19 @@ START_TEST(barrier)
 }
 END_TEST
 
-/* Bubbles by hand: P = 2, m = 2, F = BW = 1: T = 6, work 4, each stage spans 6 and 4.
- */
 /* A trimmed run is the full run up to the end of the window's last update. */
 START_TEST(trimmed)
 {
     const struct pl_schedule_type *type = pl_schedule_types[_i];
-    struct pl_cost cost = random_costs(4, 7, 900);
+    struct pl_shape shape;
+    struct pl_layout layout;
+    if (!shape_of(type, 4, 5, 9, &shape)) ck_assert(shape_of(type, 4, 8, 9, &shape));
+    pl_layout_new(type, &shape, &layout);
+    struct pl_cost cost = random_layout_costs(&layout, 7, 900);
     struct pl_simulation full =
-        simulate(type->name, 4, 5, 9, &cost, type->global_version);
+        simulate_shape(type, &shape, &cost, type->global_version);
     struct pl_simulation cut =
-        simulate(type->name, 4, 5, 9, &cost, type->global_version);
+        simulate_shape(type, &shape, &cost, type->global_version);
     pl_simulation_trim(&cut, 3);
     ck_assert(cut.timeline.n_ops < full.timeline.n_ops);
     ck_assert(cut.timeline.n_messages < full.timeline.n_messages);
@@ -303,16 +392,19 @@ START_TEST(trimmed)
         seen++;
         if (cut.timeline.end[i] > until) until = cut.timeline.end[i];
     }
-    ck_assert_int_eq(seen, 4);
+    ck_assert_int_eq(seen, layout.C * layout.R);
     ck_assert(full.timeline.start[cut.timeline.n_ops] >= until);
     ck_assert_int_eq(cut.recorded, 3);
     ck_assert_int_eq(cut.versions.n_micro, full.versions.n_micro);
     pl_simulation_free(&full);
     pl_simulation_free(&cut);
     pl_cost_free(&cost);
+    pl_layout_free(&layout);
 }
 END_TEST
 
+/* Bubbles by hand: P = 2, m = 2, F = BW = 1: T = 6, work 4, each stage spans 6 and 4.
+ */
 START_TEST(bubbles)
 {
     struct pl_cost cost = uniform(2, ms(1), ms(1), 0, 0);

@@ -54,6 +54,8 @@ static void record_shape(struct pl_trace *t, const char *path,
     pl_trace_attr_text(t, path, "schedule", sim->schedule.type->name);
     pl_trace_attr_int(t, path, "P", shape->P);
     pl_trace_attr_int(t, path, "m", shape->m);
+    pl_trace_attr_int(t, path, "v", shape->v);
+    pl_trace_attr_int(t, path, "replicas", sim->schedule.layout.R);
     pl_trace_attr_int(t, path, "updates", shape->updates);
     pl_trace_attr_int(t, path, "recorded_updates", sim->recorded);
     pl_trace_attr_real(t, path, "makespan_s", m->makespan_s);
@@ -87,6 +89,7 @@ static void record_messages(struct pl_trace *t, const char *arm,
     put_i8(t, path, "kind", l->n_messages, l->msg_kind);
     put_i32(t, path, "src", l->n_messages, l->src);
     put_i32(t, path, "dst", l->n_messages, l->dst);
+    put_i32(t, path, "chunk", l->n_messages, l->msg_chunk);
     pl_trace_i64(t, path, "micro", l->n_messages, l->msg_micro);
     pl_trace_i64(t, path, "sent", l->n_messages, l->sent);
     pl_trace_i64(t, path, "arrived", l->n_messages, l->arrived);
@@ -97,14 +100,14 @@ static void record_costs(struct pl_trace *t, const char *arm,
                          const struct pl_cost *cost)
 {
     char *path = pl_printf("%s/costs", arm);
-    int64_t *link = PL_NEW(cost->P, int64_t); /* 0 after the last stage */
-    for (int s = 0; s + 1 < cost->P; s++) link[s] = cost->link[s];
-    pl_trace_i64(t, path, "forward", cost->P, cost->forward);
-    pl_trace_i64(t, path, "backward", cost->P, cost->backward);
-    pl_trace_i64(t, path, "weight", cost->P, cost->weight);
-    pl_trace_i64(t, path, "update", cost->P, cost->update);
-    pl_trace_i64(t, path, "link", cost->P, link);
-    free(link);
+    pl_trace_i64(t, path, "forward", cost->chunks, cost->forward);
+    pl_trace_i64(t, path, "backward", cost->chunks, cost->backward);
+    pl_trace_i64(t, path, "weight", cost->chunks, cost->weight);
+    pl_trace_i64(t, path, "update", cost->chunks, cost->update);
+    free(path);
+    path = pl_printf("%s/links", arm);
+    pl_trace_i64(t, path, "next", cost->devices, cost->next);
+    pl_trace_i64(t, path, "prev", cost->devices, cost->prev);
     free(path);
 }
 
@@ -113,7 +116,7 @@ static void record_stages(struct pl_trace *t, const char *arm,
 {
     int n = m->stages;
     double *real = PL_NEW(5 * n, double);
-    int64_t *whole = PL_NEW(2 * n, int64_t);
+    int64_t *whole = PL_NEW(5 * n, int64_t);
     for (int s = 0; s < n; s++) {
         const struct pl_stage_metrics *stage = &m->stage[s];
         real[s] = stage->busy_s;
@@ -123,8 +126,14 @@ static void record_stages(struct pl_trace *t, const char *arm,
         real[4 * n + s] = stage->tau_startup;
         whole[s] = stage->weight_versions;
         whole[n + s] = stage->peak_activations;
+        whole[2 * n + s] = stage->device;
+        whole[3 * n + s] = stage->chunk;
+        whole[4 * n + s] = stage->replica;
     }
     char *path = pl_printf("%s/stages", arm);
+    pl_trace_i64(t, path, "device", n, whole + 2 * n);
+    pl_trace_i64(t, path, "chunk", n, whole + 3 * n);
+    pl_trace_i64(t, path, "replica", n, whole + 4 * n);
     pl_trace_f64(t, path, "busy_s", n, real);
     pl_trace_f64(t, path, "tau_min", n, real + n);
     pl_trace_f64(t, path, "tau_mean", n, real + 2 * n);
@@ -135,6 +144,24 @@ static void record_stages(struct pl_trace *t, const char *arm,
     free(path);
     free(real);
     free(whole);
+}
+
+static void record_devices(struct pl_trace *t, const char *arm,
+                           const struct pl_metrics *m)
+{
+    int n = m->devices;
+    double *busy = PL_NEW(n, double);
+    int64_t *peak = PL_NEW(n, int64_t);
+    for (int d = 0; d < n; d++) {
+        busy[d] = m->device[d].busy_s;
+        peak[d] = m->device[d].peak_activations;
+    }
+    char *path = pl_printf("%s/devices", arm);
+    pl_trace_f64(t, path, "busy_s", n, busy);
+    pl_trace_i64(t, path, "peak_activations", n, peak);
+    free(path);
+    free(busy);
+    free(peak);
 }
 
 /* The map of the recorded updates; the rest follows from rerunning the configuration.
@@ -174,6 +201,7 @@ void pl_record_simulation(struct pl_trace *t, const char *arm,
     record_messages(t, path, &simulation->timeline);
     record_costs(t, path, cost);
     record_stages(t, path, &simulation->metrics);
+    record_devices(t, path, &simulation->metrics);
     record_versions(t, path, &simulation->versions, simulation->recorded);
     free(path);
 }

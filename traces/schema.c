@@ -12,7 +12,8 @@ const char *const pl_kind_names[] = {"F", "B", "W", "BW", "U", NULL};
 static const struct pl_column timeline[] = {
     {"kind", PL_COLUMN_KIND, "1", "kind of op", false},
     {"device", PL_COLUMN_I64, "1", "device, from 0", false},
-    {"chunk", PL_COLUMN_I64, "1", "model chunk (virtual stage), from 0", false},
+    {"chunk", PL_COLUMN_I64, "1", "instance: replica * model chunks + model chunk",
+     false},
     {"micro", PL_COLUMN_I64, "1", "microbatch over the whole run; of U the update",
      false},
     {"start", PL_COLUMN_I64, "ps", "simulated start", false},
@@ -24,6 +25,7 @@ static const struct pl_column messages[] = {
      false},
     {"src", PL_COLUMN_I64, "1", "sending device", false},
     {"dst", PL_COLUMN_I64, "1", "receiving device", false},
+    {"chunk", PL_COLUMN_I64, "1", "sending instance", false},
     {"micro", PL_COLUMN_I64, "1", "microbatch over the whole run", false},
     {"sent", PL_COLUMN_I64, "ps", "simulated departure", false},
     {"arrived", PL_COLUMN_I64, "ps", "simulated arrival", false},
@@ -36,16 +38,30 @@ static const struct pl_column memory[] = {
     END};
 
 static const struct pl_column costs[] = {
-    {"forward", PL_COLUMN_I64, "ps", "forward of one microbatch on this stage", false},
+    {"forward", PL_COLUMN_I64, "ps", "forward of one microbatch on this model chunk",
+     false},
     {"backward", PL_COLUMN_I64, "ps", "input gradient of one microbatch", false},
     {"weight", PL_COLUMN_I64, "ps", "weight gradient of one microbatch", false},
     {"update", PL_COLUMN_I64, "ps", "optimizer step, per update", false},
-    {"link", PL_COLUMN_I64, "ps", "transfer to the next stage; 0 on the last stage",
+    END};
+
+static const struct pl_column links[] = {
+    {"next", PL_COLUMN_I64, "ps", "transfer from this device to the next in the ring",
      false},
+    {"prev", PL_COLUMN_I64, "ps", "transfer from this device to the one before", false},
+    END};
+
+static const struct pl_column devices[] = {
+    {"busy_s", PL_COLUMN_F64, "s", "work of the device over the whole run", false},
+    {"peak_activations", PL_COLUMN_I64, "1",
+     "most microbatches of a chunk whose activations are held", false},
     END};
 
 static const struct pl_column stages[] = {
-    {"busy_s", PL_COLUMN_F64, "s", "work of the device over the whole run", false},
+    {"device", PL_COLUMN_I64, "1", "device, from 0", false},
+    {"chunk", PL_COLUMN_I64, "1", "model chunk (virtual stage), from 0", false},
+    {"replica", PL_COLUMN_I64, "1", "copy of the model, from 0", false},
+    {"busy_s", PL_COLUMN_F64, "s", "work on the instance over the whole run", false},
     {"tau_min", PL_COLUMN_F64, "1", "least delay in the steady window, in updates",
      false},
     {"tau_mean", PL_COLUMN_F64, "1", "mean delay in the steady window, in updates",
@@ -141,6 +157,8 @@ const struct pl_table_type pl_table_types[] = {
     {"/arms/<arm>/messages", messages, NULL, NULL},
     {"/arms/<arm>/memory", memory, NULL, NULL},
     {"/arms/<arm>/costs", costs, NULL, NULL},
+    {"/arms/<arm>/links", links, NULL, NULL},
+    {"/arms/<arm>/devices", devices, NULL, NULL},
     {"/arms/<arm>/stages", stages, "tau_mean", NULL},
     {"/arms/<arm>/versions", versions, NULL, NULL},
     {"/arms/<arm>/segments", segments, NULL, NULL},

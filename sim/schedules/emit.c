@@ -4,59 +4,105 @@
 
 #include "base/mem.h"
 
-void pl_emit_begin(const struct pl_shape *shape, struct pl_schedule *out)
+void pl_emit_begin(struct pl_emit *emit, struct pl_schedule *out)
 {
-    int64_t per_stage = (2 * (int64_t)shape->m + 1) * shape->updates;
-    out->n_ops = shape->P * per_stage;
+    const struct pl_shape *shape = &out->shape;
+    int64_t per_device = 2 * (int64_t)shape->m * shape->v * shape->updates;
+    *emit = (struct pl_emit){out, shape->P * per_device, 0};
+    out->n_ops = 0;
     out->first = PL_NEW(shape->P + 1, int64_t);
-    for (int s = 0; s <= shape->P; s++) out->first[s] = s * per_stage;
-    out->ops = PL_NEW(out->n_ops, struct pl_op);
+    out->ops = PL_NEW(emit->room, struct pl_op);
 }
 
-static void put(struct pl_schedule *out, int stage, int kind, int64_t micro,
-                int64_t *at)
+static void put(struct pl_emit *emit, struct pl_op op)
 {
-    out->ops[(*at)++] = (struct pl_op){micro, stage, kind};
+    struct pl_schedule *out = emit->out;
+    if (out->n_ops == emit->room) {
+        emit->room += emit->room / 2 + 1;
+        out->ops = pl_grow(out->ops, (size_t)emit->room, sizeof *out->ops);
+    }
+    out->ops[out->n_ops++] = op;
 }
 
-void pl_emit_alternating(struct pl_schedule *out, int stage, int64_t first, int64_t n,
-                         int64_t warm, int64_t *at)
+void pl_emit_put(struct pl_emit *emit, int kind, int instance, int64_t micro)
 {
-    int m = out->shape.m;
+    put(emit, (struct pl_op){micro, instance, (int16_t)kind, 0});
+}
+
+void pl_emit_pair(struct pl_emit *emit, int forward, int64_t forward_micro,
+                  int backward, int64_t backward_micro)
+{
+    put(emit, (struct pl_op){forward_micro, forward, PL_OP_F, 1});
+    put(emit, (struct pl_op){backward_micro, backward, PL_OP_BW, 0});
+}
+
+void pl_emit_device(struct pl_emit *emit)
+{
+    emit->out->first[++emit->device] = emit->out->n_ops;
+}
+
+void pl_emit_alternating(struct pl_emit *emit, int instance, int64_t first, int64_t n,
+                         int64_t warm)
+{
     int64_t ahead = warm < n ? warm : n;
-    for (int64_t i = 0; i < ahead; i++) put(out, stage, PL_OP_F, first + i, at);
+    for (int64_t i = 0; i < ahead; i++) pl_emit_put(emit, PL_OP_F, instance, first + i);
     for (int64_t i = 0; i < n; i++) {
-        if (i + ahead < n) put(out, stage, PL_OP_F, first + i + ahead, at);
-        put(out, stage, PL_OP_BW, first + i, at);
-        if ((first + i + 1) % m == 0) put(out, stage, PL_OP_U, (first + i) / m, at);
+        if (i + ahead < n) pl_emit_put(emit, PL_OP_F, instance, first + i + ahead);
+        pl_emit_put(emit, PL_OP_BW, instance, first + i);
     }
 }
 
-int pl_emit_no_flush(const struct pl_shape *shape, struct pl_schedule *out)
+int pl_emit_no_flush(const struct pl_cost *cost, struct pl_schedule *out)
 {
-    pl_emit_begin(shape, out);
-    for (int s = 0; s < shape->P; s++) {
-        int64_t at = out->first[s];
-        pl_emit_alternating(out, s, 0, shape->m * shape->updates, shape->P - 1 - s,
-                            &at);
+    (void)cost;
+    struct pl_emit emit;
+    pl_emit_begin(&emit, out);
+    for (int s = 0; s < out->shape.P; s++) {
+        pl_emit_alternating(&emit, s, 0, out->shape.m * out->shape.updates,
+                            out->shape.P - 1 - s);
+        pl_emit_device(&emit);
     }
     return 0;
 }
 
-int64_t pl_reads_newest(const struct pl_shape *shape, int64_t group)
+int64_t pl_reads_newest(const struct pl_shape *shape, int chunk, int64_t group)
 {
     (void)shape;
+    (void)chunk;
     return group;
+}
+
+int64_t pl_reads_live(const struct pl_shape *shape, int chunk, int64_t group)
+{
+    (void)shape;
+    (void)chunk;
+    (void)group;
+    return PL_READS_LIVE;
+}
+
+double pl_closed_micro(const struct pl_shape *shape, const struct pl_cost *cost)
+{
+    return shape->v *
+           pl_seconds(cost->forward[0] + cost->backward[0] + cost->weight[0]);
+}
+
+double pl_closed_update(const struct pl_shape *shape, const struct pl_cost *cost)
+{
+    return shape->v * pl_seconds(cost->update[0]);
+}
+
+double pl_closed_link(const struct pl_shape *shape, const struct pl_cost *cost)
+{
+    return shape->P > 1 ? pl_seconds(cost->next[0]) : 0;
 }
 
 void pl_closed_no_flush(const struct pl_shape *shape, const struct pl_cost *cost,
                         struct pl_closed *out)
 {
     double P = shape->P, m = shape->m, updates = (double)shape->updates;
-    double micro = pl_seconds(cost->forward[0] + cost->backward[0] + cost->weight[0]);
-    double update = pl_seconds(cost->update[0]);
-    double link = shape->P > 1 ? pl_seconds(cost->link[0]) : 0;
-    *out = (struct pl_closed){NAN, NAN, NAN};
+    double micro = pl_closed_micro(shape, cost), update = pl_closed_update(shape, cost);
+    double link = pl_closed_link(shape, cost);
+    *out = (struct pl_closed){NAN, NAN, NAN, NAN};
     if (link == 0) {
         double ideal = updates * (m * micro + update);
         out->makespan_s = (m * updates + P - 1) * micro + updates * update;
@@ -68,16 +114,18 @@ void pl_closed_no_flush(const struct pl_shape *shape, const struct pl_cost *cost
     }
 }
 
-void pl_closed_flush(const struct pl_shape *shape, const struct pl_cost *cost,
-                     double link_units, struct pl_closed *out)
+void pl_closed_excess(const struct pl_shape *shape, const struct pl_cost *cost,
+                      double excess_s, bool parallelogram, struct pl_closed *out)
 {
-    double P = shape->P, m = shape->m, updates = (double)shape->updates;
-    double micro = pl_seconds(cost->forward[0] + cost->backward[0] + cost->weight[0]);
-    double update = pl_seconds(cost->update[0]);
-    double link = shape->P > 1 ? pl_seconds(cost->link[0]) : 0;
-    double ideal = updates * (m * micro + update);
-    double wait = link > 0 ? link_units * link : 0;
-    out->makespan_s = updates * ((m + P - 1) * micro + wait + update);
-    out->bubble_over_ideal = (out->makespan_s - ideal) / ideal;
-    out->step_s = out->makespan_s / updates;
+    double m = shape->m, updates = (double)shape->updates;
+    double ideal = m * pl_closed_micro(shape, cost) + pl_closed_update(shape, cost);
+    double span = ideal + excess_s;
+    *out = (struct pl_closed){NAN, NAN, NAN, NAN};
+    if (parallelogram) {
+        if (shape->updates == 1) out->span_s = span;
+        return;
+    }
+    out->makespan_s = updates * span;
+    out->bubble_over_ideal = excess_s / ideal;
+    out->step_s = span;
 }

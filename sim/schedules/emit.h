@@ -1,5 +1,4 @@
-/* What the generators under sim/schedules/ share: writing one stage's ops in issue
- * order. Internal to sim/. */
+/* What the generators under sim/schedules/ share. Internal to sim/. */
 #ifndef PL_SIM_SCHEDULES_EMIT_H
 #define PL_SIM_SCHEDULES_EMIT_H
 
@@ -9,29 +8,45 @@
 extern const struct pl_schedule_type pl_schedule_gpipe, pl_schedule_1f1b,
     pl_schedule_pipedream, pl_schedule_2bw;
 
-/* Allocate the arrays of a schedule with fused backward: 2 m + 1 ops a stage and
- * update. */
-void pl_emit_begin(const struct pl_shape *shape, struct pl_schedule *out);
+/* Writing: pl_emit_begin, then the ops of device 0 in issue order, pl_emit_device, the
+ * ops of device 1, ..., pl_emit_device after the last. The arrays grow as needed. */
+struct pl_emit {
+    struct pl_schedule *out;
+    int64_t room;
+    int device;
+};
 
-/* Append to stage: microbatches first .. first + n - 1, `warm` forwards (at most n),
- * then one forward one backward, then the remaining backwards. U follows the backward
- * that completes its group. *at is the write position, advanced. */
-void pl_emit_alternating(struct pl_schedule *out, int stage, int64_t first, int64_t n,
-                         int64_t warm, int64_t *at);
+void pl_emit_begin(struct pl_emit *emit, struct pl_schedule *out);
+void pl_emit_put(struct pl_emit *emit, int kind, int instance, int64_t micro);
+/* F of one microbatch and BW of another, overlapped. */
+void pl_emit_pair(struct pl_emit *emit, int forward, int64_t forward_micro,
+                  int backward, int64_t backward_micro);
+void pl_emit_device(struct pl_emit *emit);
+
+/* Append on an instance: microbatches first .. first + n - 1, `warm` forwards (at most
+ * n), then one forward one backward (BW), then the remaining backwards. */
+void pl_emit_alternating(struct pl_emit *emit, int instance, int64_t first, int64_t n,
+                         int64_t warm);
 
 /* Whole run as one alternating stretch per stage, stage s P-1-s forwards ahead (2bw and
  * pipedream: no flush between updates). */
-int pl_emit_no_flush(const struct pl_shape *shape, struct pl_schedule *out);
+int pl_emit_no_flush(const struct pl_cost *cost, struct pl_schedule *out);
 
 /* Closed forms of those under uniform costs: 2bw and pipedream take equal time. */
 void pl_closed_no_flush(const struct pl_shape *shape, const struct pl_cost *cost,
                         struct pl_closed *out);
-/* Closed forms of a flush schedule whose one update takes (m + P - 1)(F + BW) +
- * link_units * link.time, + U; link_units NaN: none known (unless link.time is 0). */
-void pl_closed_flush(const struct pl_shape *shape, const struct pl_cost *cost,
-                     double link_units, struct pl_closed *out);
+/* Closed forms of a synchronous schedule whose one update (without U) takes work_s + U
+ * where the busiest device works for m (F + B + W): excess_s beyond it. NaN: unknown.
+ * parallelogram: the excess is of the longest single device, not of the global end. */
+void pl_closed_excess(const struct pl_shape *shape, const struct pl_cost *cost,
+                      double excess_s, bool parallelogram, struct pl_closed *out);
+/* F + B + W (+ U) of a whole device and one transfer, in seconds, of uniform costs. */
+double pl_closed_micro(const struct pl_shape *shape, const struct pl_cost *cost);
+double pl_closed_update(const struct pl_shape *shape, const struct pl_cost *cost);
+double pl_closed_link(const struct pl_shape *shape, const struct pl_cost *cost);
 
-/* Version rule of every synchronous schedule: group g reads version g. */
-int64_t pl_reads_newest(const struct pl_shape *shape, int64_t group);
+/* Version rules: every synchronous schedule: group g reads version g; the live one. */
+int64_t pl_reads_newest(const struct pl_shape *shape, int chunk, int64_t group);
+int64_t pl_reads_live(const struct pl_shape *shape, int chunk, int64_t group);
 
 #endif

@@ -4,13 +4,16 @@
  * torch.distributed.pipelining (the order does not change the time). */
 #include "sim/schedules/emit.h"
 
-static int emit(const struct pl_shape *shape, struct pl_schedule *out)
+static int emit(const struct pl_cost *cost, struct pl_schedule *out)
 {
-    pl_emit_begin(shape, out);
+    (void)cost;
+    const struct pl_shape *shape = &out->shape;
+    struct pl_emit emit;
+    pl_emit_begin(&emit, out);
     for (int s = 0; s < shape->P; s++) {
-        int64_t at = out->first[s];
         for (int64_t g = 0; g < shape->updates; g++)
-            pl_emit_alternating(out, s, g * shape->m, shape->m, shape->m, &at);
+            pl_emit_alternating(&emit, s, g * shape->m, shape->m, shape->m);
+        pl_emit_device(&emit);
     }
     return 0;
 }
@@ -18,7 +21,8 @@ static int emit(const struct pl_shape *shape, struct pl_schedule *out)
 static void closed(const struct pl_shape *shape, const struct pl_cost *cost,
                    struct pl_closed *out)
 {
-    pl_closed_flush(shape, cost, 2.0 * (shape->P - 1), out);
+    double units = 2 * pl_closed_link(shape, cost) + pl_closed_micro(shape, cost);
+    pl_closed_excess(shape, cost, (shape->P - 1) * units, false, out);
 }
 
 static void closed_stage(const struct pl_shape *shape, int stage, int64_t *tau_min,

@@ -9,13 +9,16 @@
 
 #include "sim/schedules/emit.h"
 
-static int emit(const struct pl_shape *shape, struct pl_schedule *out)
+static int emit(const struct pl_cost *cost, struct pl_schedule *out)
 {
-    pl_emit_begin(shape, out);
+    (void)cost;
+    const struct pl_shape *shape = &out->shape;
+    struct pl_emit emit;
+    pl_emit_begin(&emit, out);
     for (int s = 0; s < shape->P; s++) {
-        int64_t at = out->first[s];
         for (int64_t g = 0; g < shape->updates; g++)
-            pl_emit_alternating(out, s, g * shape->m, shape->m, shape->P - 1 - s, &at);
+            pl_emit_alternating(&emit, s, g * shape->m, shape->m, shape->P - 1 - s);
+        pl_emit_device(&emit);
     }
     return 0;
 }
@@ -23,9 +26,11 @@ static int emit(const struct pl_shape *shape, struct pl_schedule *out)
 static void closed(const struct pl_shape *shape, const struct pl_cost *cost,
                    struct pl_closed *out)
 {
-    double P = shape->P, m = shape->m;
-    bool known = shape->m % shape->P == 0;
-    pl_closed_flush(shape, cost, known ? 2 * ((P - 1) * m / P + P - 2) : NAN, out);
+    double P = shape->P, m = shape->m, link = pl_closed_link(shape, cost), wait = 0;
+    if (link > 0)
+        wait = shape->m % shape->P ? NAN : 2 * link * ((P - 1) * m / P + P - 2);
+    pl_closed_excess(shape, cost, (P - 1) * pl_closed_micro(shape, cost) + wait, false,
+                     out);
 }
 
 static void closed_stage(const struct pl_shape *shape, int stage, int64_t *tau_min,

@@ -8,13 +8,6 @@
  * arXiv 2505.01099, whose floor((2(P-i)+1)/(2K)), i from 1, is floor((P-1-s)/K). */
 #include "sim/schedules/emit.h"
 
-static int64_t reads(const struct pl_shape *shape, int64_t group)
-{
-    (void)shape;
-    (void)group;
-    return -1; /* the live version */
-}
-
 static void closed_stage(const struct pl_shape *shape, int stage, int64_t *tau_min,
                          int64_t *tau_max, int64_t *weight_versions,
                          int64_t *peak_activations)
@@ -33,7 +26,7 @@ const struct pl_schedule_type pl_schedule_pipedream = {
     .async = true,
     .default_m = 1,
     .emit = pl_emit_no_flush,
-    .reads = reads,
+    .reads = pl_reads_live,
     .closed = pl_closed_no_flush,
     .closed_stage = closed_stage,
 };

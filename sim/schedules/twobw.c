@@ -16,9 +16,10 @@ static int check(const struct pl_shape *shape)
         shape->m, shape->P);
 }
 
-static int64_t reads(const struct pl_shape *shape, int64_t group)
+static int64_t reads(const struct pl_shape *shape, int chunk, int64_t group)
 {
     (void)shape;
+    (void)chunk;
     return group > 0 ? group - 1 : 0;
 }
 
