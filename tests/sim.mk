@@ -1,5 +1,6 @@
-check_PROGRAMS += tests/test_sim_time tests/test_sim_delay tests/test_sim_check
-TESTS += tests/test_sim_time tests/test_sim_delay tests/test_sim_check
+check_PROGRAMS += tests/test_sim_time tests/test_sim_delay tests/test_sim_check \
+  tests/test_sim_memory
+TESTS += tests/test_sim_time tests/test_sim_delay tests/test_sim_check tests/test_sim_memory
 sim_test_libs = sim/libsim.a base/libbase.a $(CHECK_LIBS) $(PL_SYSLIBS)
 tests_test_sim_time_SOURCES = tests/test_sim_time.c tests/sim_case.h
 tests_test_sim_time_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
@@ -10,6 +11,9 @@ tests_test_sim_delay_LDADD = $(sim_test_libs)
 tests_test_sim_check_SOURCES = tests/test_sim_check.c tests/sim_case.h
 tests_test_sim_check_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 tests_test_sim_check_LDADD = $(sim_test_libs)
+tests_test_sim_memory_SOURCES = tests/test_sim_memory.c tests/sim_case.h
+tests_test_sim_memory_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+tests_test_sim_memory_LDADD = $(sim_test_libs)
 
 sim_scripts = tests/cli_sim.sh tests/golden/sim-1f1b.test tests/golden/sim-2bw.test \
   tests/golden/sim-pipedream.test tests/golden/sim-gpipe.test
