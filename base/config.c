@@ -15,6 +15,19 @@ static int count_keys(void)
     return n;
 }
 
+void pl_value_default(int key, struct pl_value *value)
+{
+    *value = (struct pl_value){0};
+    if (pl_keys[key].type == PL_KEY_TEXT || pl_keys[key].type == PL_KEY_NAME) {
+        value->text = pl_strdup(pl_keys[key].fallback); /* names may register later */
+        return;
+    }
+    int rc = pl_value_parse(key, &pl_keys[key].fallback, 1, "default", value);
+    assert(!rc && "fallback in base/keys.c");
+    free(value->where);
+    value->where = NULL;
+}
+
 struct pl_config *pl_config_new(void)
 {
     struct pl_config *config = PL_NEW(1, struct pl_config);
@@ -23,17 +36,7 @@ struct pl_config *pl_config_new(void)
     config->seeds = PL_NEW(1, uint64_t);
     config->seeds[0] = 1;
     config->n_seeds = 1;
-    for (int k = 0; pl_keys[k].name; k++) {
-        struct pl_value *value = &config->values[k];
-        if (pl_keys[k].type == PL_KEY_TEXT || pl_keys[k].type == PL_KEY_NAME) {
-            value->text = pl_strdup(pl_keys[k].fallback); /* names may register later */
-            continue;
-        }
-        int rc = pl_value_parse(k, &pl_keys[k].fallback, 1, "default", value);
-        assert(!rc && "fallback in base/keys.c");
-        free(value->where);
-        value->where = NULL;
-    }
+    for (int k = 0; pl_keys[k].name; k++) pl_value_default(k, &config->values[k]);
     return config;
 }
 

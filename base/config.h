@@ -60,6 +60,24 @@ int pl_config_set(struct pl_config *config, const char *assignment, const char *
 int pl_config_set_value(struct pl_config *config, const char *key, const char *value,
                         const char *origin);
 
+/* Presets. A key GROUP.preset names a set of values for keys of GROUP: a built-in one
+ * (base/builtin.h, kind GROUPs), the path of a YAML file with keys GROUP.* only, or a
+ * file that a registered import turns into such YAML. They count only where nothing
+ * else (file, arm, --set) gives the key.
+ *
+ * pl_config_resolve fills in the presets that config chooses, in place of those of an
+ * earlier call. pl_config_arm does it, and so must whoever reads a configuration
+ * without arms. Errors: PL_ECONFIG, PL_EINPUT naming the key's place or the file. */
+int pl_config_resolve(struct pl_config *config);
+/* The step for one group: text is YAML, origin starts messages. */
+int pl_config_preset(struct pl_config *config, const char *text, const char *origin,
+                     const char *group);
+/* Files called *SUFFIX (".json") as presets of group: import makes the YAML text (the
+ * caller's to free) and has checked every value. Strings are borrowed. */
+typedef int pl_config_import(const char *path, char **yaml);
+void pl_config_register_import(const char *group, const char *suffix,
+                               pl_config_import *import);
+
 /* Values; asking for an unknown key or the wrong type is a bug (assert). */
 int64_t pl_config_int(const struct pl_config *config, const char *key);
 double pl_config_real(const struct pl_config *config, const char *key);
@@ -88,13 +106,15 @@ const char *pl_config_label(const struct pl_config *config, int axis, int label)
 int pl_config_n_arms(const struct pl_config *config);
 /* Label number of arm on axis (last axis varies fastest). */
 int pl_config_arm_label(const struct pl_config *config, int arm, int axis);
-/* The arm's own configuration (axes applied, then --set); caller frees. Never fails:
- * the overrides were checked when the file was read. */
+/* The arm's own configuration (axes applied, then --set, then its presets); caller
+ * frees. The overrides were checked when the file was read, so only a preset can fail.
+ */
 int pl_config_arm(const struct pl_config *config, int arm, struct pl_config **out);
 
 /* Every key with its resolved value as YAML that pl_config_load reads back (title,
- * seeds and axes included when only_given is false); only keys given when only_given.
- */
+ * seeds and axes included when only_given is false); only keys given when only_given,
+ * without what presets supply. Where arms choose presets, the keys of that group that
+ * are left to them are not printed. */
 void pl_config_print(const struct pl_config *config, bool only_given, FILE *out);
 /* Same as a string; caller frees. */
 char *pl_config_dump(const struct pl_config *config, bool only_given);

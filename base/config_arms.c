@@ -79,6 +79,10 @@ int pl_config_arm(const struct pl_config *config, int arm, struct pl_config **ou
             pl_value_copy(value, &label->overrides[o].value);
         }
     }
-    *out = copy;
-    return 0;
+    int rc = pl_config_resolve(copy);
+    if (rc)
+        pl_config_free(copy);
+    else
+        *out = copy;
+    return rc;
 }

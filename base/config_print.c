@@ -156,7 +156,8 @@ void pl_config_print(const struct pl_config *config, bool only_given, FILE *out)
 {
     put_top(config, only_given, out);
     for (int k = 0; pl_keys[k].name; k++) {
-        if (only_given && !config->values[k].where) continue;
+        bool left = !config->values[k].where || config->values[k].preset;
+        if (left && (only_given || pl_config_arms_preset(config, k))) continue;
         fprintf(out, "%s: ", pl_keys[k].name);
         put_value(&pl_keys[k], &config->values[k], out);
         putc('\n', out);

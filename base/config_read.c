@@ -14,12 +14,15 @@ struct reader {
     struct pl_config *config;
     const char *path;
     struct pl_label *label; /* overrides go here; NULL: the configuration itself */
+    const char *group;      /* a preset: keys of this group only; NULL: a file */
+    bool made;              /* the text is in no file: its lines mean nothing */
     const struct pl_yaml
         *seen[PL_MAX_KEYS]; /* what set the key in this scope, or NULL */
 };
 
 static char *place(const struct reader *in, const struct pl_yaml *node)
 {
+    if (in->made) return pl_strdup(in->path);
     return pl_printf("%s:%zu:%zu", in->path, node->line, node->column);
 }
 
@@ -108,9 +111,12 @@ static void store(struct reader *in, int key, struct pl_value *value)
         label->overrides =
             pl_grow(label->overrides, (size_t)label->n + 1, sizeof *label->overrides);
         label->overrides[label->n++] = (struct pl_override){key, *value};
-    } else if (in->config->values[key].pinned) {
+    } else if (in->config->values[key].pinned ||
+               (in->group && in->config->values[key].where &&
+                !in->config->values[key].preset)) {
         pl_value_clear(value);
     } else {
+        value->preset = in->group != NULL;
         pl_value_clear(&in->config->values[key]);
         in->config->values[key] = *value;
     }
@@ -120,6 +126,8 @@ static int read_value(struct reader *in, int key, const struct pl_yaml *key_node
                       const struct pl_yaml *node)
 {
     const char *name = pl_keys[key].name, **texts;
+    if (in->group && pl_key_is_preset(key))
+        return fail_at(in, key_node, "a preset cannot choose a preset,", name);
     if (in->seen[key]) {
         char *where = place(in, key_node);
         int rc = pl_fail(PL_ECONFIG, "%s: duplicate key '%s', first given in line %zu",
@@ -278,12 +286,26 @@ static int read_axes(struct reader *in, const struct pl_yaml *map)
     return 0;
 }
 
+/* A preset has keys of its group only. */
+static int check_group(const struct reader *in, const char *name,
+                       const struct pl_yaml *key_node)
+{
+    size_t n = strlen(in->group);
+    if (!strncmp(name, in->group, n) && (!name[n] || name[n] == '.')) return 0;
+    char *where = place(in, key_node);
+    int rc = pl_fail(PL_ECONFIG, "%s: '%s' in a %s preset, expected keys %s.* only",
+                     where, name, in->group, in->group);
+    free(where);
+    return rc;
+}
+
 /* The keys that are not in the table; they belong to the file, not to an arm. */
 static int read_top(struct reader *in, const char *name, const struct pl_yaml *key_node,
                     const struct pl_yaml *node, bool *found)
 {
     bool seeds = !strcmp(name, "seeds"), axes = !strcmp(name, "axes");
     *found = seeds || axes || !strcmp(name, "title");
+    if (in->group) return check_group(in, name, key_node);
     if (!*found) return 0;
     if (in->label) return fail_at(in, key_node, "an arm cannot set", name);
     return seeds  ? read_seeds(in, node)
@@ -300,4 +322,22 @@ int pl_config_load(struct pl_config *config, const char *path)
     if (file->root) rc = read_map(&in, file->root, "");
     pl_yaml_free(file);
     return rc;
+}
+
+int pl_config_read_preset(struct pl_config *config, const char *text,
+                          const char *origin, const char *group, bool made)
+{
+    struct pl_yaml_file *file;
+    int rc = pl_yaml_parse(text, origin, &file);
+    if (rc) return rc;
+    struct reader in = {.config = config, .path = origin, .group = group, .made = made};
+    if (file->root) rc = read_map(&in, file->root, "");
+    pl_yaml_free(file);
+    return rc;
+}
+
+int pl_config_preset(struct pl_config *config, const char *text, const char *origin,
+                     const char *group)
+{
+    return pl_config_read_preset(config, text, origin, group, false);
 }

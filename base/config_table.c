@@ -26,6 +26,12 @@ bool pl_key_is_group(const char *name)
     return false;
 }
 
+bool pl_key_is_preset(int key)
+{
+    const char *dot = strchr(pl_keys[key].name, '.');
+    return dot && !strcmp(dot, ".preset");
+}
+
 /* The key whose last part is name: `lr` is optimizer.lr. */
 static const char *find_last_part(const char *name)
 {

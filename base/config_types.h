@@ -20,6 +20,7 @@ struct pl_value {
     int n_ticks;
     char *where; /* NULL: default */
     bool pinned; /* by --set: files and arms do not change it */
+    bool preset; /* by GROUP.preset: anything else changes it */
 };
 
 struct pl_override {
@@ -51,6 +52,8 @@ struct pl_config {
 
 /* Number of a key in the table, -1 when unknown. */
 int pl_key_find(const char *name);
+/* Is the key called GROUP.preset? */
+bool pl_key_is_preset(int key);
 /* PL_ECONFIG "WHERE: unknown key 'name', did you mean ..."; group: a map was given. */
 int pl_key_fail_unknown(const char *name, bool group, const char *where);
 bool pl_key_is_group(const char *name);
@@ -61,6 +64,13 @@ int pl_value_parse(int key, const char *const *texts, int n, const char *where,
                    struct pl_value *value);
 void pl_value_copy(struct pl_value *to, const struct pl_value *from);
 void pl_value_clear(struct pl_value *value);
+/* The table's default; value is overwritten, not cleared. */
+void pl_value_default(int key, struct pl_value *value);
+/* An arm chooses the preset of the key's group. */
+bool pl_config_arms_preset(const struct pl_config *config, int key);
+/* pl_config_preset; made: a text that is in no file, messages give no lines. */
+int pl_config_read_preset(struct pl_config *config, const char *text,
+                          const char *origin, const char *group, bool made);
 /* Parse n texts as seeds; *seeds is the caller's to free. */
 int pl_seeds_parse(const char *const *texts, int n, const char *where,
                    uint64_t **seeds);

@@ -19,6 +19,10 @@ static const char *const starts[] = {"zero", "hold", NULL};
 static const char *const scales[] = {"jordan", "moonlight", NULL};
 static const char *const forms[] = {"auto", "ema", "sum", NULL};
 static const char *const ties[] = {"no", "yes", NULL};
+static const char *const norms[] = {"rmsnorm", "layernorm", NULL};
+static const char *const mlps[] = {"swiglu", "gelu", NULL};
+static const char *const biases[] = {"none", "qkv", "attention", "all", NULL};
+static const char *const qk_norms[] = {"none", "head", "full", NULL};
 
 const struct pl_key pl_keys[] = {
     NAME("schedule.name", "1f1b", NULL, "pipeline schedule"),
@@ -48,16 +52,47 @@ const struct pl_key pl_keys[] = {
     TIMES("link.time", "0",
           "one transfer between neighbouring devices (one, P-1 or P: a ring)"),
 
+    TEXT("model.preset", "",
+         "model.* keys from a built-in model, a YAML file or a Hugging Face "
+         "config.json, where not given otherwise: see pipelag-model(1)"),
     INT("model.layers", "8", 1, 10000, "", "transformer blocks"),
     INT("model.hidden", "64", 2, 1048576, "", "width of the residual stream"),
     INT("model.heads", "4", 1, 65536, "", "query heads"),
-    INT("model.kv_heads", "4", 1, 65536, "", "key/value heads, a divisor of heads"),
+    INT("model.kv_heads", "0", 0, 65536, "",
+        "key/value heads, a divisor of heads; 0: heads"),
     INT("model.head_dim", "0", 0, 65536, "", "width of a head; 0: hidden / heads"),
-    INT("model.ffn", "176", 1, 1048576, "", "inner width of the SwiGLU block"),
+    INT("model.ffn", "176", 1, 1048576, "", "inner width of a dense MLP"),
     INT("model.vocab", "256", 2, 1048576, "", "vocabulary; 256 for bytes"),
     NAME("model.tied", "no", ties, "head shares the embedding table"),
     REAL("model.rope_theta", "10000", 1, 1e12, "", "base of the rotary angles"),
-    REAL("model.norm_eps", "1e-5", 0, 1, "", "epsilon of RMSNorm"),
+    REAL("model.norm_eps", "1e-5", 0, 1, "", "epsilon of the norms"),
+    NAME("model.norm", "rmsnorm", norms, "normalisation"),
+    NAME("model.mlp", "swiglu", mlps, "gated (3 matrices) or plain (2)"),
+    NAME("model.bias", "none", biases,
+         "biases: none, of qkv, of all attention matrices, of all matrices and norms"),
+    NAME("model.qk_norm", "none", qk_norms,
+         "RMSNorm of queries and keys: per head (Qwen3) or over all heads (OLMoE)"),
+    INT("model.positions", "0", 0, 16777216, "", "learned positions; 0: rotary"),
+    BOOL("model.dropout", "no", "dropout, whose masks are kept for the backward"),
+    INT("model.experts", "0", 0, 65536, "", "routed experts of a layer; 0: dense"),
+    INT("model.experts_per_token", "1", 1, 65536, "", "routed experts a token visits"),
+    INT("model.expert_ffn", "0", 0, 1048576, "",
+        "inner width of a routed expert; 0: model.ffn"),
+    INT("model.shared_ffn", "0", 0, 1048576, "",
+        "inner width of all shared experts together; 0: none"),
+    BOOL("model.shared_gate", "no", "sigmoid gate of the shared experts (Qwen2-MoE)"),
+    BOOL("model.router_bias", "no", "a bias for each expert (DeepSeek-V3)"),
+    INT("model.dense_layers", "0", 0, 10000, "", "first layers, without experts"),
+    INT("model.q_lora_rank", "0", 0, 1048576, "",
+        "latent attention: width of the compressed query; 0: not compressed"),
+    INT("model.kv_lora_rank", "0", 0, 1048576, "",
+        "latent attention: width of the compressed key/value; 0: ordinary attention"),
+    INT("model.qk_nope_head_dim", "0", 0, 65536, "",
+        "latent attention: width of a query/key head without rotation"),
+    INT("model.qk_rope_head_dim", "0", 0, 65536, "",
+        "latent attention: rotary width of a query/key head"),
+    INT("model.v_head_dim", "0", 0, 65536, "",
+        "latent attention: width of a value head"),
 
     NAME("data.source", "grammar", NULL,
          "grammar (built in), text (bytes) or tokens (.bin)"),

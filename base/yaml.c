@@ -191,11 +191,11 @@ static int read_stream(struct door *door)
     }
 }
 
-int pl_yaml_read(const char *path, struct pl_yaml_file **out)
+/* Takes data over. */
+static int parse(const char *path, char *data, size_t n, struct pl_yaml_file **out)
 {
-    struct door door = {.path = path};
-    int rc = pl_file_read(path, MAX_BYTES, &door.data, &door.n_data);
-    if (rc) return rc;
+    struct door door = {.path = path, .data = data, .n_data = n};
+    int rc;
     door.file = PL_NEW(1, struct pl_yaml_file);
     if (yaml_parser_initialize(&door.parser)) {
         yaml_parser_set_input_string(&door.parser, (const unsigned char *)door.data,
@@ -213,6 +213,19 @@ int pl_yaml_read(const char *path, struct pl_yaml_file **out)
     else
         *out = door.file;
     return rc;
+}
+
+int pl_yaml_read(const char *path, struct pl_yaml_file **out)
+{
+    char *data;
+    size_t n;
+    int rc = pl_file_read(path, MAX_BYTES, &data, &n);
+    return rc ? rc : parse(path, data, n, out);
+}
+
+int pl_yaml_parse(const char *text, const char *name, struct pl_yaml_file **out)
+{
+    return parse(name, pl_strdup(text), strlen(text), out);
 }
 
 void pl_yaml_free(struct pl_yaml_file *file)

@@ -29,6 +29,8 @@ struct pl_yaml_file {
 /* Read path; *out is the caller's to free. Errors: PL_EINPUT (cannot read, too large),
  * PL_ECONFIG "file:line:column: what libyaml says". */
 int pl_yaml_read(const char *path, struct pl_yaml_file **out);
+/* Same for a text in memory; name starts the messages. */
+int pl_yaml_parse(const char *text, const char *name, struct pl_yaml_file **out);
 void pl_yaml_free(struct pl_yaml_file *file);
 
 #endif

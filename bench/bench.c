@@ -105,7 +105,15 @@ enum { P = 8, UPDATES = 12 };
 /* The demo's model, data and optimizer under the given map and corrector. */
 static double timed_run(const struct pl_versions *versions, const char *corrector)
 {
-    static const struct pl_model model = {8, 64, 4, 4, 16, 176, 256, false, 1e4, 1e-5};
+    static const struct pl_model model = {.layers = 8,
+                                          .hidden = 64,
+                                          .heads = 4,
+                                          .kv_heads = 4,
+                                          .head_dim = 16,
+                                          .ffn = 176,
+                                          .vocab = 256,
+                                          .rope_theta = 1e4,
+                                          .norm_eps = 1e-5};
     const struct pl_device *dev;
     struct pl_problem *problem;
     struct pl_data *data;

@@ -115,6 +115,7 @@ int pl_cmd_settings_config(const struct pl_cmd_settings *settings, const char *f
         code = s->key ? pl_config_set_value(config, s->key, s->value, s->origin)
                       : pl_config_set(config, s->value, s->origin);
     }
+    if (code == 0) code = pl_config_resolve(config);
     if (code < 0) {
         pl_config_free(config);
         return code;

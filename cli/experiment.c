@@ -9,24 +9,6 @@
 #include "base/mem.h"
 #include "cli/setup.h"
 
-static struct pl_model model_of(const struct pl_config *c)
-{
-    struct pl_model m = {
-        .layers = (int)pl_config_int(c, "model.layers"),
-        .hidden = (int)pl_config_int(c, "model.hidden"),
-        .heads = (int)pl_config_int(c, "model.heads"),
-        .kv_heads = (int)pl_config_int(c, "model.kv_heads"),
-        .head_dim = (int)pl_config_int(c, "model.head_dim"),
-        .ffn = (int)pl_config_int(c, "model.ffn"),
-        .vocab = (int)pl_config_int(c, "model.vocab"),
-        .tied = !strcmp(pl_config_text(c, "model.tied"), "yes"),
-        .rope_theta = pl_config_real(c, "model.rope_theta"),
-        .norm_eps = pl_config_real(c, "model.norm_eps"),
-    };
-    if (!m.head_dim) m.head_dim = m.hidden / m.heads;
-    return m;
-}
-
 static struct pl_corrector corrector_of(const struct pl_config *c, const char *name)
 {
     return (struct pl_corrector){
@@ -262,8 +244,8 @@ static int arm_new(const struct pl_config *config, struct pl_arm *arm)
 {
     int rc = pl_config_arm(config, arm->number, &arm->config);
     if (rc) return rc;
-    arm->model = model_of(arm->config);
-    rc = pl_model_check(&arm->model);
+    rc = pl_model_read(arm->config, &arm->model);
+    if (!rc) rc = pl_model_check_plain(&arm->model);
     return rc ? rc : arm_simulate(arm);
 }
 

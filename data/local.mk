@@ -1,7 +1,14 @@
 # Presets that are built into the program (base/builtin.h). Files of one kind stand together.
 PL_PRESETS =
 PL_PRESETS += data/models/smollm.yaml
+PL_PRESETS += data/models/gpt-2.yaml
+PL_PRESETS += data/models/gpt-3.yaml
+PL_PRESETS += data/models/megatron.yaml
 PL_PRESETS += data/models/llama-3.yaml
+PL_PRESETS += data/models/qwen.yaml
+PL_PRESETS += data/models/mixtral.yaml
+PL_PRESETS += data/models/olmoe.yaml
+PL_PRESETS += data/models/deepseek.yaml
 EXTRA_DIST += $(PL_PRESETS) tools/embed.awk
 
 base/builtin_data.c: tools/embed.awk $(PL_PRESETS)

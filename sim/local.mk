@@ -5,3 +5,5 @@ noinst_LIBRARIES += %D%/libsim.a
   %D%/metrics.h %D%/simulate.c %D%/simulate.h %D%/memory.c %D%/memory.h \
   %D%/schedules/emit.c %D%/schedules/emit.h %D%/schedules/gpipe.c \
   %D%/schedules/one_f_one_b.c %D%/schedules/pipedream.c %D%/schedules/twobw.c
+%C%_libsim_a_SOURCES += %D%/model_check.c %D%/model_read.c %D%/model_hf.c %D%/model_hf.h \
+  %D%/weights.c %D%/weights.h

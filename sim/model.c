@@ -1,79 +1,76 @@
-/* Parameters and flops of a Llama-style decoder.
- *   block  2 d (norms) + d hd (2 H + 2 KV) + 3 d ffn
- *   whole  L blocks + d + V d (head) + V d (input embedding unless tied)
- *   flops per token = 6 N + 12 L (H hd) T, N without an untied input embedding
- * Source: Narayanan et al. SC'21 section 5.1 without recomputation. */
+/* Parameters and flops of a decoder-only transformer, summed over sim/weights.c.
+ *   n_params   embedding (+ positions) + blocks + final norm + head unless tied
+ *   active     the same with experts_per_token of the experts
+ *   flops per token = 6 N + 12 L d T, N active without lookups, d = heads * (qk + v) /
+ * 2 Source: Narayanan et al. SC'21 section 5.1 without recomputation; the head counts
+ * once, tables that are only looked up (untied input embedding, positions) do not. */
 #include "sim/model.h"
 
 #include <math.h>
 
 #include "base/err.h"
+#include "sim/weights.h"
 
-static int check_count(const char *key, int value, int least)
+int pl_model_qk_dim(const struct pl_model *m)
 {
-    if (value >= least) return PL_OK;
-    return pl_fail(PL_ECONFIG, "%s is %d, expected at least %d", key, value, least);
+    return m->kv_lora_rank ? m->qk_nope_head_dim + m->qk_rope_head_dim : m->head_dim;
 }
 
-/* As a double, to see whether the exact count would fit. */
-static double params_estimate(const struct pl_model *p)
+int pl_model_v_dim(const struct pl_model *m)
 {
-    double d = p->hidden, heads = 2.0 * p->heads + 2.0 * p->kv_heads;
-    double block = d * (2.0 + p->head_dim * heads + 3.0 * p->ffn);
-    return p->layers * block + d + d * p->vocab * (p->tied ? 1.0 : 2.0);
+    return m->kv_lora_rank ? m->v_head_dim : m->head_dim;
 }
 
-int pl_model_check(const struct pl_model *model)
+bool pl_model_is_moe(const struct pl_model *m, int layer)
 {
-    const struct {
-        const char *key;
-        int value, least;
-    } counts[] = {
-        {"model.layers", model->layers, 1},     {"model.hidden", model->hidden, 1},
-        {"model.heads", model->heads, 1},       {"model.kv_heads", model->kv_heads, 1},
-        {"model.head_dim", model->head_dim, 2}, {"model.ffn", model->ffn, 1},
-        {"model.vocab", model->vocab, 2}};
-    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
-        int rc = check_count(counts[i].key, counts[i].value, counts[i].least);
-        if (rc) return rc;
+    return m->experts && layer >= m->dense_layers;
+}
+
+/* Parameters of a block: all, and those that one token uses. */
+static void count_block(const struct pl_model *m, enum pl_block block, uint64_t *all,
+                        uint64_t *active)
+{
+    struct pl_weight w[PL_MAX_WEIGHTS];
+    int n = pl_weights(m, block, w);
+    *all = *active = 0;
+    for (int i = 0; i < n; i++) {
+        uint64_t each = pl_weight_params(&w[i]);
+        *all += each * (uint64_t)(w[i].expert ? m->experts : 1);
+        *active += each * (uint64_t)(w[i].expert ? m->experts_per_token : 1);
     }
-    if (model->heads % model->kv_heads)
-        return pl_fail(PL_ECONFIG,
-                       "model.kv_heads is %d, expected a divisor of model.heads (%d)",
-                       model->kv_heads, model->heads);
-    if (model->head_dim % 2)
-        return pl_fail(PL_ECONFIG,
-                       "model.head_dim is %d, expected an even number (rotary pairs)",
-                       model->head_dim);
-    if (!(model->rope_theta >= 1) || !isfinite(model->rope_theta))
-        return pl_fail(PL_ECONFIG, "model.rope_theta is %g, expected 1 or more",
-                       model->rope_theta);
-    if (!(model->norm_eps >= 0) || !isfinite(model->norm_eps))
-        return pl_fail(PL_ECONFIG, "model.norm_eps is %g, expected 0 or more",
-                       model->norm_eps);
-    if (params_estimate(model) > 9e18)
-        return pl_fail(PL_ECONFIG,
-                       "model.* describes %.3g parameters, at most 9e18 fit",
-                       params_estimate(model));
-    return PL_OK;
+}
+
+struct pl_model_count pl_model_count(const struct pl_model *m)
+{
+    struct pl_model_count c = {0};
+    uint64_t embedding, head, unused, active = 0;
+    int dense = m->experts ? m->dense_layers : m->layers;
+    c.table = (uint64_t)m->hidden * (uint64_t)m->vocab;
+    if (dense) count_block(m, PL_BLOCK_DENSE, &c.dense_block, &unused);
+    if (dense < m->layers) count_block(m, PL_BLOCK_MOE, &c.moe_block, &c.moe_active);
+    count_block(m, PL_BLOCK_EMBEDDING, &embedding, &unused);
+    count_block(m, PL_BLOCK_HEAD, &head, &unused);
+    uint64_t norm = head - c.table;
+    uint64_t n_dense = (uint64_t)dense, n_moe = (uint64_t)(m->layers - dense);
+    c.n_params = n_dense * c.dense_block + n_moe * c.moe_block;
+    active = n_dense * c.dense_block + n_moe * c.moe_active;
+    c.n_params += embedding + norm + (m->tied ? 0 : c.table);
+    c.n_active_nonembedding = active + norm;
+    c.n_matmul = active + norm + c.table;
+    c.n_active_params = active + norm + embedding + (m->tied ? 0 : c.table);
+    return c;
 }
 
 uint64_t pl_model_params(const struct pl_model *model)
 {
-    uint64_t d = (uint64_t)model->hidden;
-    uint64_t heads = 2 * (uint64_t)model->heads + 2 * (uint64_t)model->kv_heads;
-    uint64_t attention = d * (uint64_t)model->head_dim * heads;
-    uint64_t block = attention + 3 * d * (uint64_t)model->ffn + 2 * d;
-    uint64_t table = d * (uint64_t)model->vocab;
-    return (uint64_t)model->layers * block + d + table * (model->tied ? 1 : 2);
+    return pl_model_count(model).n_params;
 }
 
-double pl_model_flops(const struct pl_model *model, int T)
+double pl_model_flops(const struct pl_model *m, int T)
 {
-    double n = (double)pl_model_params(model);
-    if (!model->tied) n -= (double)model->hidden * model->vocab;
-    double width = (double)model->heads * model->head_dim;
-    return 6 * n + 12.0 * model->layers * width * T;
+    double n = (double)pl_model_count(m).n_matmul;
+    double width = m->heads * (pl_model_qk_dim(m) + pl_model_v_dim(m)) / 2.0;
+    return 6 * n + 12.0 * m->layers * width * T;
 }
 
 int pl_model_split(const struct pl_model *model, int P, int *first)

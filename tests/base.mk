@@ -1,13 +1,16 @@
 base_test_libs = base/libbase.a $(CHECK_LIBS) $(PL_SYSLIBS)
 
-check_PROGRAMS += tests/test_builtin tests/test_base tests/test_base_file tests/test_base_config \
+check_PROGRAMS += tests/test_builtin tests/test_preset tests/test_base tests/test_base_file tests/test_base_config \
   tests/test_base_yaml tests/test_base_arms
-TESTS += tests/test_builtin tests/test_base tests/test_base_file tests/test_base_config \
+TESTS += tests/test_builtin tests/test_preset tests/test_base tests/test_base_file tests/test_base_config \
   tests/test_base_yaml tests/test_base_arms
 
 tests_test_builtin_SOURCES = tests/test_builtin.c
 tests_test_builtin_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 tests_test_builtin_LDADD = $(base_test_libs)
+tests_test_preset_SOURCES = tests/test_preset.c
+tests_test_preset_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+tests_test_preset_LDADD = $(base_test_libs)
 tests_test_base_SOURCES = tests/test_base.c
 tests_test_base_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 tests_test_base_LDADD = $(base_test_libs)

@@ -20,6 +20,7 @@ cli/.*	(base|sim|gpu|train|theory|traces|cli)/.*
 .*	config\.h
 base/yaml\.c	yaml\.h
 base/file\.c	zlib\.h
+base/json_read\.c	jansson\.h
 base/rng\.c	Random123/.*
 gpu/host[^/]*\.[ch]	cblas\.h|immintrin\.h
 gpu/cuda_load\.c	dlfcn\.h
@@ -90,6 +91,7 @@ done <<'PLANTED'
 base/err.c "sim/model.h"
 base/config.c <yaml.h>
 base/units.c <zlib.h>
+base/json.c <jansson.h>
 base/log.c "base/config_types.h"
 sim/planted.c "train/run.h"
 sim/planted.c "base/config_types.h"

@@ -15,6 +15,12 @@ tests_test_sim_memory_SOURCES = tests/test_sim_memory.c tests/sim_case.h
 tests_test_sim_memory_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 tests_test_sim_memory_LDADD = $(sim_test_libs)
 
+check_PROGRAMS += tests/test_model
+TESTS += tests/test_model
+tests_test_model_SOURCES = tests/test_model.c
+tests_test_model_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+tests_test_model_LDADD = $(sim_test_libs)
+
 sim_scripts = tests/cli_sim.sh tests/golden/sim-1f1b.test tests/golden/sim-2bw.test \
   tests/golden/sim-pipedream.test tests/golden/sim-gpipe.test
 TESTS += $(sim_scripts)

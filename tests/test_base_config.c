@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/builtin.h"
 #include "base/config.h"
 #include "base/err.h"
 #include "base/mem.h"
@@ -149,6 +150,19 @@ static char *random_text(uint32_t trial, int key)
     return text;
 }
 
+/* A built-in preset for a key GROUP.preset (of kind GROUPs), NULL for other keys. */
+static char *random_preset(uint32_t trial, int k)
+{
+    const char *dot = strchr(pl_keys[k].name, '.');
+    if (!dot || strcmp(dot, ".preset") != 0) return NULL;
+    char *kind = pl_printf("%.*ss", (int)(dot - pl_keys[k].name), pl_keys[k].name);
+    const char *const *names = pl_builtin_names(kind);
+    int n = 0;
+    while (names[n]) n++;
+    free(kind);
+    return pl_strdup(n ? names[draw(trial, k, (uint64_t)n)] : "");
+}
+
 static char *random_value(uint32_t trial, int k)
 {
     const struct pl_key *key = &pl_keys[k];
@@ -167,7 +181,8 @@ static char *random_value(uint32_t trial, int k)
     case PL_KEY_BOOL:
         return pl_strdup(u < 0.5 ? "On" : "no");
     case PL_KEY_TEXT:
-        return random_text(trial, k);
+        text = random_preset(trial, k);
+        return text ? text : random_text(trial, k);
     case PL_KEY_NAME:
         choices = pl_config_choices(key->name);
         if (!choices) return random_text(trial, k);
@@ -307,12 +322,14 @@ START_TEST(print_loads_back)
         char *title = random_text(trial, -1);
         pl_config_set_value(a, "title", title, "--set");
         pl_config_set(a, "seeds=18446744073709551615, 0,7", "--set");
+        ck_assert_msg(!pl_config_resolve(a), "%s", pl_error_text());
         char *text = pl_config_dump(a, false), *given = pl_config_dump(a, true);
         ck_assert_msg(!load_text(b, text), "%s\n%s", pl_error_text(), text);
         ck_assert_msg(same(a, b), "%s", text);
         char *again = pl_config_dump(b, false);
         ck_assert_str_eq(again, text);
         ck_assert_msg(!load_text(c, given), "%s", pl_error_text());
+        ck_assert_msg(!pl_config_resolve(c), "%s", pl_error_text());
         ck_assert(same_values(a, c));
         for (int k = 0; k < n_keys(); k++)
             ck_assert_int_eq(pl_config_given(a, pl_keys[k].name),

@@ -185,7 +185,15 @@ END_TEST
 /* Llama 3 8B: 8,030,261,248 parameters (its published checkpoint). */
 START_TEST(model_counts)
 {
-    struct pl_model llama = {32, 4096, 32, 8, 128, 14336, 128256, false, 500000, 1e-5};
+    struct pl_model llama = {.layers = 32,
+                             .hidden = 4096,
+                             .heads = 32,
+                             .kv_heads = 8,
+                             .head_dim = 128,
+                             .ffn = 14336,
+                             .vocab = 128256,
+                             .rope_theta = 500000,
+                             .norm_eps = 1e-5};
     ck_assert_int_eq(pl_model_check(&llama), PL_OK);
     ck_assert_uint_eq(pl_model_params(&llama), 8030261248u);
     double n = 8030261248.0 - 4096.0 * 128256;
@@ -207,7 +215,14 @@ START_TEST(model_counts)
     llama.head_dim = 127;
     ck_assert_int_eq(pl_model_check(&llama), PL_ECONFIG);
     ck_assert_ptr_nonnull(strstr(pl_error_text(), "model.head_dim"));
-    struct pl_model huge = {10000, 1048576, 65536, 65536, 65536, 1, 2, false, 1, 0};
+    struct pl_model huge = {.layers = 10000,
+                            .hidden = 1048576,
+                            .heads = 65536,
+                            .kv_heads = 65536,
+                            .head_dim = 65536,
+                            .ffn = 1,
+                            .vocab = 2,
+                            .rope_theta = 1};
     ck_assert_int_eq(pl_model_check(&huge), PL_ECONFIG);
 }
 END_TEST

@@ -183,6 +183,7 @@ int pl_problem_llama(const struct pl_device *device, const struct pl_model *mode
 {
     *out = NULL;
     int rc = pl_model_check(model);
+    if (!rc) rc = pl_model_check_plain(model);
     if (rc) return rc;
     if (P < 1 || P > model->layers)
         return pl_fail(PL_ECONFIG, "%d stages for %d layers, expected 1 to %d", P,

@@ -1,0 +1,75 @@
+/* The keys model.* of a configuration as a struct pl_model. */
+#include "sim/model.h"
+
+#include <string.h>
+
+#include "base/err.h"
+
+static int number(const struct pl_config *c, const char *key)
+{
+    return (int)pl_config_int(c, key);
+}
+
+/* Position of a NAME key's value among its choices: the order of the enums. */
+static int choice(const struct pl_config *c, const char *key)
+{
+    const char *const *names = pl_config_choices(key);
+    const char *name = pl_config_text(c, key);
+    int i = 0;
+    while (names[i] && strcmp(names[i], name)) i++;
+    return i;
+}
+
+static int check_preset(const struct pl_config *c)
+{
+    static const char *const keys[] = {"model.layers", "model.hidden", "model.heads",
+                                       "model.ffn", "model.vocab"};
+    const char *preset = pl_config_text(c, "model.preset");
+    for (size_t i = 0; *preset && i < sizeof keys / sizeof *keys; i++)
+        if (!pl_config_given(c, keys[i]))
+            return pl_fail(PL_ECONFIG, "%s: %s is missing in the model preset", preset,
+                           keys[i]);
+    return PL_OK;
+}
+
+int pl_model_read(const struct pl_config *c, struct pl_model *out)
+{
+    struct pl_model m = {
+        .layers = number(c, "model.layers"),
+        .hidden = number(c, "model.hidden"),
+        .heads = number(c, "model.heads"),
+        .kv_heads = number(c, "model.kv_heads"),
+        .head_dim = number(c, "model.head_dim"),
+        .ffn = number(c, "model.ffn"),
+        .vocab = number(c, "model.vocab"),
+        .tied = !strcmp(pl_config_text(c, "model.tied"), "yes"),
+        .rope_theta = pl_config_real(c, "model.rope_theta"),
+        .norm_eps = pl_config_real(c, "model.norm_eps"),
+        .norm = (enum pl_norm)choice(c, "model.norm"),
+        .mlp = (enum pl_mlp)choice(c, "model.mlp"),
+        .bias = (enum pl_bias)choice(c, "model.bias"),
+        .qk_norm = (enum pl_qk_norm)choice(c, "model.qk_norm"),
+        .positions = number(c, "model.positions"),
+        .dropout = pl_config_bool(c, "model.dropout"),
+        .experts = number(c, "model.experts"),
+        .experts_per_token = number(c, "model.experts_per_token"),
+        .expert_ffn = number(c, "model.expert_ffn"),
+        .shared_ffn = number(c, "model.shared_ffn"),
+        .shared_gate = pl_config_bool(c, "model.shared_gate"),
+        .router_bias = pl_config_bool(c, "model.router_bias"),
+        .dense_layers = number(c, "model.dense_layers"),
+        .q_lora_rank = number(c, "model.q_lora_rank"),
+        .kv_lora_rank = number(c, "model.kv_lora_rank"),
+        .qk_nope_head_dim = number(c, "model.qk_nope_head_dim"),
+        .qk_rope_head_dim = number(c, "model.qk_rope_head_dim"),
+        .v_head_dim = number(c, "model.v_head_dim"),
+    };
+    int rc = check_preset(c);
+    if (rc) return rc;
+    if (!m.head_dim) m.head_dim = m.hidden / m.heads;
+    if (!m.kv_heads) m.kv_heads = m.heads;
+    if (!m.expert_ffn) m.expert_ffn = m.ffn;
+    rc = pl_model_check(&m);
+    if (!rc) *out = m;
+    return rc;
+}
