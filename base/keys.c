@@ -40,6 +40,8 @@ const struct pl_key pl_keys[] = {
         "automatic schedules: microbatches of a whole stage that a device may hold; 0: "
         "the schedule's own"),
 
+    TEXT("cost.profile", "",
+         "measured costs, CSV or trace, in place of cost.forward ... link.time"),
     TIMES("cost.forward", "1 ms",
           "forward of one microbatch on a stage (one, P or P*v)"),
     TIMES("cost.backward", "1 ms", "input gradient of one microbatch (one, P or P*v)"),

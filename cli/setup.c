@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "cli/profile.h"
 
 int pl_setup_microbatches(const struct pl_config *config,
                           const struct pl_schedule_type *type, int P)
@@ -27,24 +28,46 @@ int pl_setup_shape(const struct pl_config *config, const struct pl_schedule_type
     return rc;
 }
 
+static const char *const cost_keys[] = {"cost.forward", "cost.backward", "cost.weight",
+                                        "cost.update", "link.time"};
+
+/* The lists of a profile; the file says everything, so keys beside it are a mistake. */
+static int spec_of_profile(const struct pl_config *config, struct pl_profile *profile,
+                           struct pl_times *const *lists)
+{
+    const char *path = pl_config_text(config, "cost.profile");
+    for (int i = 0; i < PL_N_PROFILE; i++)
+        if (pl_config_given(config, cost_keys[i]))
+            return pl_fail(PL_ECONFIG, "%s: %s is given beside cost.profile: %s",
+                           pl_config_where(config, cost_keys[i]), cost_keys[i], path);
+    int rc = pl_profile_read(path, profile);
+    if (rc) return rc;
+    for (int i = 0; i < PL_N_PROFILE; i++) {
+        lists[i]->t = profile->column[i];
+        lists[i]->n = i < PL_N_PROFILE - 1 ? profile->n : profile->links;
+    }
+    return PL_OK;
+}
+
 int pl_setup_cost(const struct pl_config *config, const struct pl_schedule_type *type,
                   const struct pl_shape *shape, struct pl_cost *cost)
 {
     struct pl_cost_spec spec = {.overlap = pl_config_real(config, "cost.overlap")};
-    const struct {
-        const char *key;
-        struct pl_times *times;
-    } lists[] = {{"cost.forward", &spec.forward},
-                 {"cost.backward", &spec.backward},
-                 {"cost.weight", &spec.weight},
-                 {"cost.update", &spec.update},
-                 {"link.time", &spec.link}};
-    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
-        lists[i].times->t = pl_config_times(config, lists[i].key, &lists[i].times->n);
+    struct pl_times *const lists[PL_N_PROFILE] = {
+        &spec.forward, &spec.backward, &spec.weight, &spec.update, &spec.link};
+    struct pl_profile profile = {.n = 0};
     struct pl_layout layout;
+    int rc = PL_OK;
+    if (*pl_config_text(config, "cost.profile"))
+        rc = spec_of_profile(config, &profile, lists);
+    else
+        for (int i = 0; i < PL_N_PROFILE; i++)
+            lists[i]->t = pl_config_times(config, cost_keys[i], &lists[i]->n);
+    if (rc) return rc;
     pl_layout_new(type, shape, &layout);
-    int rc = pl_cost_new(&layout, &spec, cost);
+    rc = pl_cost_new(&layout, &spec, cost);
     pl_layout_free(&layout);
+    pl_profile_free(&profile);
     return rc;
 }
 

@@ -104,4 +104,31 @@ ok $? '-o writes a trace, equal bytes for equal input, and replaces none unasked
 printf precious >"$work/keep.h5"
 run 2 "$PIPELAG" sim --schedule 2bw -m 3 -o "$work/keep.h5" && [ "$(cat "$work/keep.h5")" = precious ]
 ok $? 'a refused run leaves the old trace alone'
+# Measured costs: a CSV file, and the trace of a run, give the run of the same keys.
+# shellcheck disable=SC2016
+printf '# A100, per stage\nstage,forward [ms],backward,weight [ms],link [us]\n0,2,1 ms,1,100\n1,3,2.5 ms,1,100\n' >"$work/p.csv"
+run 0 "$PIPELAG" sim -P 2 -m 4 --json --set cost.profile="$work/p.csv" && mv "$work/out" "$work/first" &&
+    run 0 "$PIPELAG" sim -P 2 -m 4 --json --set cost.forward=2ms,3ms --set cost.backward=1ms,2.5ms \
+        --set link.time=100us -o "$work/t.h5" && cmp -s "$work/out" "$work/first" &&
+    run 0 "$PIPELAG" sim -P 2 -m 4 --json --set cost.profile="$work/t.h5" && cmp -s "$work/out" "$work/first"
+ok $? 'cost.profile reads a CSV file and a trace'
+rm -f "$work/trace.h5"
+refused 2 'cost.forward is given beside' --set cost.profile="$work/p.csv" -P 2 --set cost.forward=1ms
+ok $? 'a profile and a key at once'
+refused 2 'cost.forward has 2 values' --set cost.profile="$work/p.csv" -P 3
+ok $? 'a profile of another depth'
+bad_profile() { # TEXT COMPLAINT
+    printf "$1" >"$work/bad.csv"
+    refused 2 "$2" --set cost.profile="$work/bad.csv" -P 2
+    ok $? "profile: $2"
+}
+bad_profile 'forward,backward\n1 ms\n' 'bad.csv:2: 1 fields, the first row has 2'
+bad_profile 'forward,backward\n1 ms,3 kg\n' 'bad.csv:2: backward:'
+bad_profile 'forward,backward\n1 ms,-3 ms\n' 'bad.csv:2: backward:'
+bad_profile 'forward [ms,backward\n1,3 ms\n' 'bad.csv:1: column 1: unit'
+bad_profile 'fw,bw\n1,3 ms\n' 'bad.csv:1: expected a first row'
+bad_profile 'forward,backward,forward\n' "bad.csv:1: two columns 'forward'"
+bad_profile 'forward,backward\n' 'no rows of costs'
+bad_profile '' 'no rows of costs'
+bad_profile 'forward\0' 'neither a CSV file nor a trace'
 done_testing
