@@ -11,7 +11,8 @@ enum pl_purpose {
     PL_RNG_INIT = 2,   /* initial weights: a = parameter number, b = element */
     PL_RNG_NOISE = 3,  /* gradient noise of convex problems */
     PL_RNG_CORPUS = 4, /* the synthetic grammar */
-    PL_RNG_TEST = 5    /* tests */
+    PL_RNG_TEST = 5,   /* tests */
+    PL_RNG_JITTER = 6  /* simulated times that vary */
 };
 
 /* 128 random bits. */

@@ -48,7 +48,11 @@ static void sim_event(double *value, double *peer_value)
 {
     pl_tick f = 11325, b = 19417, none = 0, c = 378;
     struct pl_layout plain = {64, 64, 1, NULL};
-    struct pl_cost_spec spec = {{&f, 1}, {&b, 1}, {&none, 1}, {&none, 1}, {&c, 1}, 0};
+    struct pl_cost_spec spec = {.forward = {&f, 1},
+                                .backward = {&b, 1},
+                                .weight = {&none, 1},
+                                .update = {&none, 1},
+                                .link = {&c, 1}};
     struct pl_shape shape = {.P = 64, .m = 512, .updates = 1};
     struct pl_cost cost;
     struct pl_schedule schedule;

@@ -7,6 +7,8 @@
 #include "base/mem.h"
 #include "sim/schedule.h"
 
+const char *const pl_semantics_names[] = {"latency", "occupancy", "rendezvous", NULL};
+
 struct source {
     const char *key;
     struct pl_times times;
@@ -56,16 +58,15 @@ static void spread(const struct source *source, const struct pl_layout *layout,
     }
 }
 
-static void spread_links(struct pl_times link, struct pl_cost *out)
+static void spread_links(struct pl_times link, int P, pl_tick *next, pl_tick *prev)
 {
-    int P = out->devices;
     pl_tick slowest = 0;
     for (int i = 0; i < link.n; i++)
         if (link.t[i] > slowest) slowest = link.t[i];
     for (int d = 0; d < P; d++) { /* link d joins devices d and d + 1 */
         pl_tick t = link.n == 1 ? link.t[0] : d < link.n ? link.t[d] : slowest;
-        out->next[d] = t;
-        out->prev[(d + 1) % P] = t;
+        next[d] = t;
+        prev[(d + 1) % P] = t;
     }
 }
 
@@ -98,12 +99,16 @@ int pl_cost_new(const struct pl_layout *layout, const struct pl_cost_spec *spec,
                                      {"cost.backward", spec->backward},
                                      {"cost.weight", spec->weight},
                                      {"cost.update", spec->update}};
+    static const pl_tick none = 0;
     const struct source link = {"link.time", spec->link};
+    const struct source sends = {
+        "link.send", spec->send.n ? spec->send : (struct pl_times){&none, 1}};
     for (size_t i = 0; i < sizeof sources / sizeof *sources; i++) {
         int rc = check_source(&sources[i], layout);
         if (rc) return rc;
     }
     int rc = check_link(&link, layout->P);
+    if (!rc) rc = check_link(&sends, layout->P);
     if (rc) return rc;
     int C = layout->C, P = layout->P;
     struct pl_cost made = {.chunks = C, .devices = P, .overlap = spec->overlap};
@@ -119,7 +124,10 @@ int pl_cost_new(const struct pl_layout *layout, const struct pl_cost_spec *spec,
     spread(&sources[1], layout, made.backward);
     spread(&sources[2], layout, made.weight);
     spread(&sources[3], layout, made.update);
-    spread_links(spec->link, &made);
+    made.send_next = PL_NEW(P, pl_tick);
+    made.send_prev = PL_NEW(P, pl_tick);
+    spread_links(link.times, P, made.next, made.prev);
+    spread_links(sends.times, P, made.send_next, made.send_prev);
     rc = check_sums(&made);
     if (rc) {
         pl_cost_free(&made);
@@ -156,18 +164,51 @@ int pl_cost_scale(struct pl_cost *cost, int64_t factor)
     return PL_OK;
 }
 
-pl_tick pl_cost_flight(const struct pl_cost *cost, int src, int dst)
+/* Of the links between src and dst the largest entry, one way around the ring. */
+static pl_tick along(const pl_tick *next, const pl_tick *prev, int P, int src, int dst)
 {
-    int P = cost->devices, ahead = (dst - src + P) % P;
-    if (dst == src + 1) return cost->next[src];
-    if (dst == src - 1) return cost->prev[src];
-    pl_tick slowest = 0;
+    int ahead = (dst - src + P) % P;
+    if (dst == src + 1) return next[src];
+    if (dst == src - 1) return prev[src];
+    pl_tick most = 0;
     bool forward = 2 * ahead <= P;
     for (int d = src; d != dst; d = (d + (forward ? 1 : P - 1)) % P) {
-        pl_tick t = forward ? cost->next[d] : cost->prev[d];
-        if (t > slowest) slowest = t;
+        pl_tick t = forward ? next[d] : prev[d];
+        if (t > most) most = t;
     }
-    return slowest;
+    return most;
+}
+
+pl_tick pl_cost_flight(const struct pl_cost *cost, int src, int dst)
+{
+    return along(cost->next, cost->prev, cost->devices, src, dst);
+}
+
+pl_tick pl_cost_send(const struct pl_cost *cost, int src, int dst)
+{
+    return along(cost->send_next, cost->send_prev, cost->devices, src, dst);
+}
+
+pl_tick pl_cost_op(const struct pl_cost *cost, int kind, int instance, int device,
+                   int64_t micro)
+{
+    static const enum pl_jitter_kind varies[PL_N_OP] = {
+        PL_JITTER_F, PL_JITTER_B, PL_JITTER_W, PL_JITTER_B, PL_JITTER_U};
+    pl_tick t = pl_cost_time(cost, kind, instance % cost->chunks);
+    if (cost->slow) t = (pl_tick)((double)t * cost->slow[device] + 0.5);
+    if (cost->jitter)
+        t = pl_jitter_time(cost->jitter, varies[kind], instance, micro, t);
+    return t;
+}
+
+pl_tick pl_cost_transfer(const struct pl_cost *cost, int kind, int instance, int src,
+                         int dst, int64_t micro)
+{
+    pl_tick t = pl_cost_flight(cost, src, dst);
+    if (!cost->jitter) return t;
+    return pl_jitter_time(cost->jitter,
+                          kind == PL_OP_F ? PL_JITTER_LINK_F : PL_JITTER_LINK_B,
+                          instance, micro, t);
 }
 
 void pl_cost_free(struct pl_cost *cost)
@@ -176,5 +217,10 @@ void pl_cost_free(struct pl_cost *cost)
     free(cost->time);
     free(cost->next);
     free(cost->prev);
+    free(cost->send_next);
+    free(cost->send_prev);
+    free(cost->slow);
+    pl_jitter_free(cost->jitter);
+    free(cost->jitter);
     *cost = (struct pl_cost){0};
 }

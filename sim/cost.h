@@ -3,9 +3,20 @@
 #ifndef PL_SIM_COST_H
 #define PL_SIM_COST_H
 
+#include <stdint.h>
+
 #include "base/units.h"
+#include "sim/jitter.h"
 
 struct pl_layout;
+
+enum pl_link_semantics {
+    PL_LATENCY, /* a message arrives its flight time after it left; links never fill */
+    PL_OCCUPANCY,  /* a link carries one message at a time in each direction */
+    PL_RENDEZVOUS, /* Megatron's blocking exchange: sender and receiver both wait */
+    PL_N_SEMANTICS
+};
+extern const char *const pl_semantics_names[]; /* NULL-terminated */
 
 /* A list of durations: 1 entry for all, or one each. Borrowed. */
 struct pl_times {
@@ -17,16 +28,21 @@ struct pl_cost_spec {
     struct pl_times forward, backward, weight; /* per microbatch */
     struct pl_times update;                    /* per update */
     struct pl_times link; /* 1, P-1 (a line; the wrap as the slowest) or P (a ring) */
+    struct pl_times send; /* 1, P-1 or P: on the sender before a transfer leaves */
     double overlap; /* 0..1: part of the shorter op that a pair of F and BW hides */
 };
 
 struct pl_cost {
     int chunks, devices;
     double overlap;
-    pl_tick *time; /* [PL_N_OP * chunks] the op kinds' columns, below: */
+    enum pl_link_semantics semantics;
+    struct pl_jitter *jitter; /* NULL: nothing varies; owned */
+    double *slow;             /* [devices] factor on all ops of a device; NULL; owned */
+    pl_tick *time;            /* [PL_N_OP * chunks] the op kinds' columns, below: */
     pl_tick *forward, *backward, *weight, *both, *update; /* [chunks], inside time */
     pl_tick *next; /* [devices] transfer from device d to d + 1 mod P */
     pl_tick *prev; /* [devices] transfer from device d to d - 1 mod P */
+    pl_tick *send_next, *send_prev; /* [devices] on the sender before that leaves */
 };
 
 /* Per-stage values (1 or P) are those of a whole device: each of its chunks gets an
@@ -43,7 +59,7 @@ int pl_cost_scale(struct pl_cost *cost, int64_t factor);
 void pl_cost_refresh(struct pl_cost *cost);
 void pl_cost_free(struct pl_cost *cost);
 
-/* Duration of an op (enum pl_op_kind) of a model chunk. */
+/* Nominal duration of an op (enum pl_op_kind) of a model chunk. */
 static inline pl_tick pl_cost_time(const struct pl_cost *cost, int kind, int chunk)
 {
     return cost->time[kind * cost->chunks + chunk];
@@ -56,8 +72,29 @@ static inline pl_tick pl_cost_pair(const struct pl_cost *cost, pl_tick a, pl_tic
     return a + b - (pl_tick)(cost->overlap * (double)hidden);
 }
 
-/* Transfer between two devices; not neighbours in the ring: the slowest link on the
- * shorter way. */
+/* Nominal transfer between two devices; not neighbours in the ring: the slowest link on
+ * the shorter way. pl_cost_send: the sender's part before it, found alike. */
 pl_tick pl_cost_flight(const struct pl_cost *cost, int src, int dst);
+pl_tick pl_cost_send(const struct pl_cost *cost, int src, int dst);
+
+/* Do durations of ops or transfers differ from the nominal ones? */
+static inline bool pl_cost_varies(const struct pl_cost *cost)
+{
+    return cost->jitter || cost->slow;
+}
+/* Duration of one op of an instance (replica * chunks + chunk) on its device, and of
+ * the transfer of its result (kind F: an activation, else a gradient), variation
+ * included. */
+pl_tick pl_cost_op(const struct pl_cost *cost, int kind, int instance, int device,
+                   int64_t micro);
+pl_tick pl_cost_transfer(const struct pl_cost *cost, int kind, int instance, int src,
+                         int dst, int64_t micro);
+/* When an op that takes `length` and is begun at start ends, outages included. */
+static inline pl_tick pl_cost_end(const struct pl_cost *cost, int device, pl_tick start,
+                                  pl_tick length)
+{
+    return cost->jitter ? pl_jitter_end(cost->jitter, device, start, length)
+                        : start + length;
+}
 
 #endif

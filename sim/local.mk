@@ -2,7 +2,7 @@ noinst_LIBRARIES += %D%/libsim.a
 %C%_libsim_a_SOURCES = %D%/model.c %D%/model.h %D%/cost.c %D%/cost.h %D%/schedule.c \
   %D%/schedule.h %D%/schedule_check.c %D%/engine.c %D%/heap.h %D%/timeline.c \
   %D%/timeline.h %D%/timeline_check.c %D%/versions.c %D%/versions.h %D%/metrics.c \
-  %D%/metrics.h %D%/simulate.c %D%/simulate.h %D%/memory.c %D%/memory.h \
+  %D%/metrics.h %D%/simulate.c %D%/simulate.h %D%/memory.c %D%/memory.h %D%/jitter.c %D%/jitter.h \
   %D%/schedules/emit.c %D%/schedules/emit.h %D%/schedules/gpipe.c \
   %D%/schedules/one_f_one_b.c %D%/schedules/pipedream.c %D%/schedules/twobw.c
 %C%_libsim_a_SOURCES += %D%/model_check.c %D%/model_read.c %D%/model_hf.c %D%/model_hf.h \

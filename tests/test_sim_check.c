@@ -356,7 +356,11 @@ START_TEST(overflow)
     assert_says(pl_simulate(type, &shape, &cost, true, &none), PL_ECONFIG, "106 days");
     pl_cost_free(&cost);
     struct pl_times all = {&most, 1}, nothing = {&zero, 1};
-    struct pl_cost_spec spec = {nothing, all, all, nothing, nothing, 0};
+    struct pl_cost_spec spec = {.forward = nothing,
+                                .backward = all,
+                                .weight = all,
+                                .update = nothing,
+                                .link = nothing};
     assert_says(pl_cost_new(&plain, &spec, &cost), PL_ECONFIG, "106 days");
 }
 END_TEST
