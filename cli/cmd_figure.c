@@ -10,12 +10,14 @@ enum {
     OPTION_ARM = 'a',
     OPTION_UPDATES = 'u',
     OPTION_FORCE = 'f',
-    OPTION_OUTPUT = 'o'
+    OPTION_OUTPUT = 'o',
+    OPTION_WIDTH = 'w',
+    OPTION_SHADE = 's'
 };
 
 struct arguments {
-    const char *figure, *file, *output, *arm;
-    int64_t updates;
+    const char *figure, *file, *output, *arm, *shade;
+    int64_t updates, width;
     bool force;
 };
 
@@ -24,6 +26,12 @@ static const struct argp_option options[] = {
     {"arm", OPTION_ARM, "NAME", 0, "gantt: the arm to draw (default: the first)", 0},
     {"updates", OPTION_UPDATES, "N", 0,
      "gantt: draw the first N updates (default: all recorded)", 0},
+    {"width", OPTION_WIDTH, "PX", 0,
+     "gantt: width of the time axis; a longer run is folded (default 1600)", 0},
+    {"shade", OPTION_SHADE, "WHAT", 0,
+     "gantt: what light and dark tell: update, chunk or tau (default: chunk where a "
+     "device has several, else update)",
+     0},
     {"force", OPTION_FORCE, NULL, 0, "replace the figure when it exists", 0},
     {0},
 };
@@ -41,6 +49,13 @@ static error_t parse(int option, char *arg, struct argp_state *state)
     case OPTION_UPDATES:
         if (pl_cmd_int("--updates", arg, 1, INT32_MAX, &arguments->updates))
             argp_error(state, "%s", pl_error_text());
+        return 0;
+    case OPTION_WIDTH:
+        if (pl_cmd_int("--width", arg, 100, 100000, &arguments->width))
+            argp_error(state, "%s", pl_error_text());
+        return 0;
+    case OPTION_SHADE:
+        arguments->shade = arg;
         return 0;
     case OPTION_FORCE:
         arguments->force = true;
@@ -64,21 +79,24 @@ static error_t parse(int option, char *arg, struct argp_state *state)
 
 static int gantt(const struct pl_trace *t, const struct arguments *arguments)
 {
-    const char **arms;
-    int n = pl_trace_arms(t, &arms), code;
-    if (!n && !arguments->arm)
-        code = pl_fail(PL_EINPUT, "%s: the trace holds no arms", arguments->file);
-    else
-        code = pl_figure_gantt_window(t, arguments->arm ? arguments->arm : arms[0],
-                                      arguments->updates, arguments->output);
-    free(arms);
-    return code;
+    struct pl_gantt_options wanted = {.updates = arguments->updates,
+                                      .width = (double)arguments->width};
+    if (arguments->shade) {
+        int k = 0;
+        while (pl_shade_names[k] && strcmp(pl_shade_names[k], arguments->shade)) k++;
+        if (!pl_shade_names[k])
+            return pl_fail_unknown(PL_EUSAGE, "--shade", "shade", arguments->shade,
+                                   pl_shade_names);
+        wanted.shade = (enum pl_shade)k;
+    }
+    return pl_figure_gantt_with(t, arguments->arm, &wanted, arguments->output);
 }
 
 static int curves(const struct pl_trace *t, const struct arguments *arguments)
 {
-    if (arguments->arm || arguments->updates)
-        return pl_fail(PL_EUSAGE, "--arm and --updates belong to figure gantt");
+    if (arguments->arm || arguments->updates || arguments->width || arguments->shade)
+        return pl_fail(PL_EUSAGE,
+                       "--arm, --updates, --width and --shade belong to figure gantt");
     return pl_figure_curves(t, arguments->output);
 }
 

@@ -104,7 +104,8 @@ START_TEST(gantt_as_svg)
                      shape[0] * shape[1] * shape[2]);
     ck_assert_int_eq(count(text, "<title>U update"), shape[0] * shape[2]);
     free(text);
-    ck_assert_int_eq(pl_figure_gantt_window(t, "a<b>&\"c\"", 1, svg), 0);
+    struct pl_gantt_options options = {.updates = 1};
+    ck_assert_int_eq(pl_figure_gantt_with(t, "a<b>&\"c\"", &options, svg), 0);
     text = slurp(svg);
     ck_assert_int_ge(count(text, "<title>U update 0"), shape[0]);
     ck_assert_int_eq(count(text, "<title>BW microbatch"), shape[0] * shape[1]);
@@ -236,7 +237,7 @@ START_TEST(ascii)
         start[i] *= 1000000;
         end[i] *= 1000000;
     }
-    struct pl_gantt gantt = {2, 2, 9, kind, device, micro, start, end};
+    struct pl_gantt gantt = {2, 2, 9, kind, device, micro, start, end, NULL};
     char *text = NULL;
     size_t n;
     FILE *f = open_memstream(&text, &n);
@@ -272,7 +273,8 @@ START_TEST(ascii_fits)
         3,          5,
         n,          kind,
         device,     columns[2],
-        columns[3], pl_trace_get_i64(t, "/arms/x/timeline", "end", &n)};
+        columns[3], pl_trace_get_i64(t, "/arms/x/timeline", "end", &n),
+        NULL};
     char *text = NULL;
     size_t size;
     FILE *f = open_memstream(&text, &size);

@@ -34,10 +34,19 @@ void pl_svg_text(FILE *out, double x, double y, double size, enum pl_anchor anch
 /* Same, reading upwards. */
 void pl_svg_text_up(FILE *out, double x, double y, double size, const char *text);
 
-/* Draw a whole figure to out. tau (may be NULL) is the delay of each op in updates, -1
- * where unknown; title is one line. */
-void pl_draw_gantt(FILE *out, const struct pl_gantt *gantt, const int64_t *tau,
-                   const char *title);
+/* Per op of a Gantt; arrays may be NULL. */
+struct pl_gantt_look {
+    double width;                /* px of the time axis; a longer run is folded */
+    const int64_t *tau;          /* delay in updates, -1 unknown: in the tooltip */
+    const int32_t *lane, *lanes; /* place among ops that run side by side */
+    const int32_t *level;        /* shade, 0 darkest; levels of them */
+    int levels;
+    const char *level_text; /* what the shades tell, for the legend */
+};
+
+/* Draw a whole figure to out; title is one line. */
+void pl_draw_gantt(FILE *out, const struct pl_gantt *gantt,
+                   const struct pl_gantt_look *look, const char *title);
 
 struct pl_curve {
     const char *name, *colour_key, *dash_key; /* equal keys look alike */

@@ -16,6 +16,7 @@ struct pl_gantt {
     const int32_t *device;
     const int64_t *micro;
     const int64_t *start, *end; /* ps */
+    const int32_t *chunk;       /* NULL: one chunk a device */
 };
 
 /* Text Gantt, one row per device, at most `width` columns (20 and up): F as the last
@@ -29,9 +30,21 @@ void pl_gantt_ascii(const struct pl_gantt *gantt, int width, FILE *out);
  * rsvg-convert when present). Errors: PL_EINPUT (arm absent; nearest given), PL_EIO,
  * PL_EUNSUP (no converter, named). */
 int pl_figure_gantt(const struct pl_trace *t, const char *arm, const char *path);
-/* Same for the ops that start before the end of update `updates` - 1; all when <= 0. */
-int pl_figure_gantt_window(const struct pl_trace *t, const char *arm, int64_t updates,
-                           const char *path);
 int pl_figure_curves(const struct pl_trace *t, const char *path);
+
+/* What the shade of an op tells; auto is the chunk where a device has several, else
+ * the parity of the update. */
+enum pl_shade { PL_SHADE_AUTO, PL_SHADE_UPDATE, PL_SHADE_CHUNK, PL_SHADE_TAU };
+extern const char *const pl_shade_names[]; /* NULL-terminated */
+
+struct pl_gantt_options {
+    int64_t updates; /* ops that start before the end of this many updates; <= 0: all */
+    double width;    /* px of the time axis, a longer run is folded; 0: 1600 */
+    enum pl_shade shade;
+};
+/* As pl_figure_gantt. arm == NULL: the first. PL_EUNSUP when the trace has no version
+ * map for the shade tau. */
+int pl_figure_gantt_with(const struct pl_trace *t, const char *arm,
+                         const struct pl_gantt_options *options, const char *path);
 
 #endif

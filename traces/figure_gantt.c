@@ -7,40 +7,31 @@
 
 #include "base/err.h"
 #include "base/mem.h"
-#include "traces/schema.h"
+#include "traces/ops.h"
+
+enum { DEFAULT_WIDTH = 1600, MAX_LEVELS = 6 };
+
+const char *const pl_shade_names[] = {"auto", "update", "chunk", "tau", NULL};
 
 struct gantt_drawing {
     struct pl_gantt gantt;
+    struct pl_gantt_look look;
     int8_t *kind;
-    int32_t *device;
-    int64_t *tau;
-    char *title;
+    int32_t *small;  /* device, chunk, lane, lanes, level */
+    int64_t *column; /* micro, start, end, tau, owner */
+    int64_t *update;
+    char *title, *level_text;
 };
 
 static void draw_gantt(FILE *out, const void *what)
 {
     const struct gantt_drawing *d = what;
-    pl_draw_gantt(out, &d->gantt, d->tau, d->title);
+    pl_draw_gantt(out, &d->gantt, &d->look, d->title);
 }
 
-static int check_arm(const struct pl_trace *t, const char *arm)
+static char *gantt_title(const struct pl_trace *t, const char *arm)
 {
-    const char **arms;
-    int n = pl_trace_arms(t, &arms), status = 0, found = 0;
-    for (int i = 0; i < n; i++) found = found || !strcmp(arms[i], arm);
-    const char **names = PL_NEW(n + 1, const char *);
-    memcpy(names, arms, (size_t)n * sizeof *arms);
-    if (!n)
-        status = pl_fail(PL_EINPUT, "the trace holds no arms");
-    else if (!found)
-        status = pl_fail_unknown(PL_EINPUT, "trace", "arm", arm, names);
-    free(names);
-    free(arms);
-    return status;
-}
-
-static char *gantt_title(const struct pl_trace *t, const char *arm, const char *path)
-{
+    char *path = pl_printf("/arms/%s", arm);
     const char *schedule = pl_trace_get_attr_text(t, path, "schedule");
     int64_t P, m;
     double bubble;
@@ -54,136 +45,132 @@ static char *gantt_title(const struct pl_trace *t, const char *arm, const char *
     bool same = !schedule || !strcmp(schedule, arm);
     char *title = same ? pl_printf("%s%s%s", arm, shape, idle)
                        : pl_printf("%s: %s%s%s", arm, schedule, shape, idle);
+    free(path);
     free(shape);
     free(idle);
     return title;
 }
 
-struct timeline {
-    int64_t n;
-    const int64_t *kind, *device, *chunk, *micro, *start, *end;
-};
-
-/* tau of each kept op from the version map; -1 where the map has no entry. */
-static int64_t *find_tau(const struct pl_trace *t, const char *arm,
-                         const struct timeline *l, const int64_t *kept, int64_t n_kept)
+/* End of the last U of update `updates` - 1; everything when <= 0 or not recorded. */
+static int64_t window_end(const struct pl_ops *ops, int64_t updates)
 {
-    int64_t *tau = PL_NEW(n_kept, int64_t), n, most = -1;
-    char *path = pl_printf("/arms/%s/versions", arm);
-    const int64_t *stage = pl_trace_get_i64(t, path, "stage", &n);
-    const int64_t *micro = pl_trace_get_i64(t, path, "micro", NULL);
-    const int64_t *update = pl_trace_get_i64(t, path, "update", NULL);
-    const int64_t *forward = pl_trace_get_i64(t, path, "forward", NULL);
-    free(path);
-    for (int64_t k = 0; k < n_kept; k++) {
-        tau[k] = -1;
-        if (l->micro[kept[k]] > most) most = l->micro[kept[k]];
-    }
-    /* map[stage * (most + 1) + micro] = row + 1, for stages that are devices or chunks
-     */
-    if (!stage || most < 0 || most > n + n_kept) return tau;
-    int64_t stages = 0;
-    for (int64_t i = 0; i < n; i++)
-        if (stage[i] >= stages && stage[i] < n) stages = stage[i] + 1;
-    if ((double)stages * (double)(most + 1) > 1e8) return tau;
-    int64_t *map = PL_NEW(stages * (most + 1), int64_t);
-    for (int64_t i = 0; i < n; i++)
-        if (stage[i] >= 0 && stage[i] < stages && micro[i] >= 0 && micro[i] <= most)
-            map[stage[i] * (most + 1) + micro[i]] = i + 1;
-    for (int64_t k = 0; k < n_kept; k++) {
-        int64_t op = kept[k], chunk = l->chunk[op];
-        if (l->kind[op] == PL_KIND_U || chunk < 0 || chunk >= stages ||
-            l->micro[op] < 0)
+    int64_t until = INT64_MAX;
+    for (int64_t i = 0; updates > 0 && i < ops->n; i++)
+        if (ops->kind[i] == PL_KIND_U && ops->micro[i] == updates - 1 &&
+            (until == INT64_MAX || ops->end[i] > until))
+            until = ops->end[i];
+    return until;
+}
+
+static void fill_gantt(const struct pl_ops *ops, int64_t updates,
+                       struct gantt_drawing *d)
+{
+    int64_t until = window_end(ops, updates), n = 0, most = ops->n;
+    int32_t *device = PL_NEW(5 * most, int32_t), *chunk = device + most;
+    int64_t *micro = PL_NEW(5 * most, int64_t), *start = micro + most;
+    int64_t *end = micro + 2 * most, *tau = micro + 3 * most, *owner = micro + 4 * most;
+    d->kind = PL_NEW(most, int8_t);
+    d->update = PL_NEW(most, int64_t);
+    for (int64_t i = 0; i < ops->n; i++) {
+        if (ops->start[i] >= until &&
+            !(ops->kind[i] == PL_KIND_U && ops->end[i] == until))
             continue;
-        int64_t row = map[chunk * (most + 1) + l->micro[op]];
-        if (row) tau[k] = update[row - 1] - forward[row - 1];
+        int64_t version = pl_ops_version(ops, i);
+        d->kind[n] = (int8_t)ops->kind[i];
+        d->update[n] = pl_ops_update(ops, i);
+        device[n] = (int32_t)ops->device[i];
+        chunk[n] = (int32_t)ops->chunk[i];
+        micro[n] = ops->micro[i];
+        start[n] = ops->start[i];
+        end[n] = ops->end[i];
+        tau[n] = version < 0 ? -1 : ops->update[version] - ops->forward[version];
+        owner[n] = device[n];
+        n++;
     }
-    free(map);
-    return tau;
+    int m = ops->m > 0 && ops->m < 1 << 30 ? (int)ops->m : 0;
+    d->small = device;
+    d->column = micro;
+    d->gantt = (struct pl_gantt){ops->devices, m,     n,   d->kind, device,
+                                 micro,        start, end, chunk};
+    int32_t *lane = device + 2 * most, *lanes = device + 3 * most;
+    pl_lanes(n, owner, start, end, lane, lanes);
+    d->look.tau = tau;
+    d->look.lane = lane;
+    d->look.lanes = lanes;
+    d->look.level = device + 4 * most;
 }
 
-static bool sane(const struct timeline *l, int64_t i)
+static int shade_by_tau(struct gantt_drawing *d, int32_t *level)
 {
-    return l->device[i] >= 0 && l->device[i] < 100000 && l->start[i] >= 0 &&
-           l->end[i] >= l->start[i];
+    int64_t most = -1;
+    for (int64_t i = 0; i < d->gantt.n; i++)
+        if (d->look.tau[i] > most) most = d->look.tau[i];
+    if (most < 0)
+        return pl_fail(PL_EUNSUP, "shade tau: the trace has no version map of the arm");
+    d->look.levels = most < MAX_LEVELS ? (int)most + 1 : MAX_LEVELS;
+    for (int64_t i = 0; i < d->gantt.n; i++) {
+        int64_t tau = d->look.tau[i] < 0 ? 0 : d->look.tau[i];
+        level[i] = (int32_t)(most < MAX_LEVELS ? tau : tau * (MAX_LEVELS - 1) / most);
+    }
+    d->level_text =
+        pl_printf("(dark to light: delay tau 0 to %" PRId64 " updates)", most);
+    return 0;
 }
 
-static int load_timeline(const struct pl_trace *t, const char *arm, struct timeline *l)
+static int shade(struct gantt_drawing *d, enum pl_shade by)
 {
-    char *path = pl_printf("/arms/%s/timeline", arm);
-    l->kind = pl_trace_get_i64(t, path, "kind", &l->n);
-    l->device = pl_trace_get_i64(t, path, "device", NULL);
-    l->chunk = pl_trace_get_i64(t, path, "chunk", NULL);
-    l->micro = pl_trace_get_i64(t, path, "micro", NULL);
-    l->start = pl_trace_get_i64(t, path, "start", NULL);
-    l->end = pl_trace_get_i64(t, path, "end", NULL);
+    int32_t *level = (int32_t *)d->look.level;
+    int chunks;
+    int32_t *rank =
+        pl_chunk_ranks(d->gantt.n, d->gantt.device, d->gantt.chunk, &chunks);
+    bool odd = false;
+    for (int64_t i = 0; i < d->gantt.n; i++)
+        odd = odd || (d->kind[i] != PL_KIND_U && d->update[i] % 2);
+    if (chunks < 2) d->gantt.chunk = NULL; /* nothing to tell */
+    d->look.levels = 1;
     int status = 0;
-    if (!l->kind || !l->n) status = pl_fail(PL_EINPUT, "the trace has no %s", path);
-    for (int64_t i = 0; !status && i < l->n; i++)
-        if (!sane(l, i))
-            status = pl_fail(PL_EINPUT, "%s: row %" PRId64 " is not an op", path, i);
-    free(path);
+    if (by == PL_SHADE_TAU) {
+        status = shade_by_tau(d, level);
+    } else if (by == PL_SHADE_CHUNK || (by == PL_SHADE_AUTO && chunks > 1)) {
+        memcpy(level, rank, (size_t)d->gantt.n * sizeof *level);
+        d->look.levels = chunks;
+        if (chunks > 1)
+            d->level_text =
+                pl_printf("(dark to light: chunks of a device, %d)", chunks);
+    } else if (odd) {
+        for (int64_t i = 0; i < d->gantt.n; i++) level[i] = d->update[i] % 2 != 0;
+        d->look.levels = 2;
+        d->level_text = pl_strdup("(lighter: odd updates)");
+    }
+    d->look.level_text = d->level_text;
+    free(rank);
     return status;
 }
 
-static void fill_gantt(const struct pl_trace *t, const char *arm, int64_t updates,
-                       const struct timeline *l, struct gantt_drawing *d)
+int pl_figure_gantt_with(const struct pl_trace *t, const char *arm,
+                         const struct pl_gantt_options *options, const char *path)
 {
-    int64_t until = INT64_MAX;
-    for (int64_t i = 0; updates > 0 && i < l->n; i++)
-        if (l->kind[i] == PL_KIND_U && l->micro[i] == updates - 1 &&
-            (until == INT64_MAX || l->end[i] > until))
-            until = l->end[i];
-    int64_t *kept = PL_NEW(l->n, int64_t), *columns = PL_NEW(3 * l->n, int64_t), n = 0;
-    int64_t *micro = columns, *start = columns + l->n, *end = columns + 2 * l->n;
-    d->kind = PL_NEW(l->n, int8_t);
-    d->device = PL_NEW(l->n, int32_t);
-    for (int64_t i = 0; i < l->n; i++) {
-        if (l->start[i] >= until && !(l->kind[i] == PL_KIND_U && l->end[i] == until))
-            continue;
-        d->kind[n] = (int8_t)l->kind[i];
-        d->device[n] = (int32_t)l->device[i];
-        micro[n] = l->micro[i];
-        start[n] = l->start[i];
-        end[n] = l->end[i];
-        if (d->device[n] >= d->gantt.devices) d->gantt.devices = d->device[n] + 1;
-        kept[n++] = i;
-    }
-    d->gantt.n = n;
-    d->gantt.kind = d->kind;
-    d->gantt.device = d->device;
-    d->gantt.micro = micro;
-    d->gantt.start = start;
-    d->gantt.end = end;
-    d->tau = find_tau(t, arm, l, kept, n);
-    free(kept);
-}
-
-int pl_figure_gantt_window(const struct pl_trace *t, const char *arm, int64_t updates,
-                           const char *path)
-{
-    struct timeline l;
-    int status = check_arm(t, arm);
-    if (!status) status = load_timeline(t, arm, &l);
+    struct pl_ops ops;
+    int status = pl_ops_load(t, arm, &ops);
     if (status) return status;
     struct gantt_drawing d = {0};
-    fill_gantt(t, arm, updates, &l, &d);
-    char *group = pl_printf("/arms/%s", arm);
-    int64_t m;
-    if (pl_trace_get_attr_int(t, group, "m", &m) && m > 0 && m < 1 << 30)
-        d.gantt.m = (int)m;
-    d.title = gantt_title(t, arm, group);
-    status = pl_draw_save(path, draw_gantt, &d);
-    free(group);
+    fill_gantt(&ops, options->updates, &d);
+    d.look.width = options->width > 0 ? options->width : DEFAULT_WIDTH;
+    d.title = gantt_title(t, ops.arm);
+    status = shade(&d, options->shade);
+    if (!status) status = pl_draw_save(path, draw_gantt, &d);
     free(d.title);
-    free(d.tau);
+    free(d.level_text);
+    free(d.update);
     free(d.kind);
-    free(d.device);
-    free((void *)d.gantt.micro);
+    free(d.small);
+    free(d.column);
+    pl_ops_free(&ops);
     return status;
 }
 
 int pl_figure_gantt(const struct pl_trace *t, const char *arm, const char *path)
 {
-    return pl_figure_gantt_window(t, arm, 0, path);
+    struct pl_gantt_options options = {0};
+    return pl_figure_gantt_with(t, arm, &options, path);
 }

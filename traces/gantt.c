@@ -1,5 +1,6 @@
 /* Gantt as SVG: a row a device, colours of Okabe and Ito (distinct under the common
- * colour blindnesses), odd updates lighter, microbatch numbers where they fit. */
+ * colour blindnesses), shades for chunks, updates or delay, microbatch numbers where
+ * they can be read. A run too long for the width is folded into panels. */
 #include "traces/draw.h"
 
 #include <inttypes.h>
@@ -11,134 +12,276 @@
 #include "traces/axis.h"
 #include "traces/schema.h"
 
-enum { ROW = 24, LEFT = 56, TOP = 64, RIGHT = 24, BOTTOM = 50, MIN_WIDTH = 720 };
-static const double op_px = 16, max_px = 3200; /* typical op; whole time axis */
+enum { ROW = 22, LEFT = 52, TOP = 64, RIGHT = 20, AXIS = 24, BOTTOM = 24, GAP = 10 };
+enum { MAX_PANELS = 8, MAX_SWATCHES = 6 };
+/* px: a digit per font size, font sizes, width of the widest short op, of a whole run
+ */
+static const double digit = 0.636, small = 6.5, large = 10, max_op = 32, min_run = 640;
 
 static const struct {
-    const char *even, *odd, *text_even, *text_odd, *label;
+    int rgb;
+    const char *label;
 } looks[PL_N_KINDS] = {
-    [PL_KIND_F] = {"#0072b2", "#7cc4ee", "#ffffff", "#000000", "F forward"},
-    [PL_KIND_B] = {"#e69f00", "#f7d58a", "#000000", "#000000", "B input gradient"},
-    [PL_KIND_W] = {"#007d5b", "#7fd0b6", "#ffffff", "#000000", "W weight gradient"},
-    [PL_KIND_BW] = {"#e69f00", "#f7d58a", "#000000", "#000000", "BW backward"},
-    [PL_KIND_U] = {"#8b1a5c", "#8b1a5c", "#ffffff", "#ffffff", "U update"},
+    [PL_KIND_F] = {0x0072b2, "F forward"},
+    [PL_KIND_B] = {0xe69f00, "B input gradient"},
+    [PL_KIND_W] = {0x007d5b, "W weight gradient"},
+    [PL_KIND_BW] = {0xe69f00, "BW backward"},
+    [PL_KIND_U] = {0x8b1a5c, "U update"},
 };
 
-struct scale {
-    double px_per_ps, total; /* total in ps */
+struct canvas {
+    FILE *out;
+    const struct pl_gantt *gantt;
+    const struct pl_gantt_look *look;
+    double total, span; /* ps: of the run, of a panel */
+    double px_per_ps;
+    int panels;
+    bool seen[PL_N_KINDS];
+    double font[PL_N_KINDS]; /* of the numbers; 0: none */
 };
 
-static struct scale fit(const struct pl_gantt *gantt)
+/* rgb, lightened towards white by share. */
+static int lighten(int rgb, double share)
 {
-    double total = 1, work = 0;
-    int64_t n = 0;
-    for (int64_t i = 0; i < gantt->n; i++) {
-        total = fmax(total, (double)gantt->end[i]);
-        if (gantt->kind[i] == PL_KIND_U) continue;
-        work += (double)(gantt->end[i] - gantt->start[i]);
-        n++;
+    int out = 0;
+    for (int shift = 0; shift < 24; shift += 8) {
+        int c = rgb >> shift & 255;
+        out |= (int)lround(c + (255 - c) * share) << shift;
     }
-    double px = n && work > 0 ? total / (work / (double)n) * op_px : MIN_WIDTH;
-    px = fmin(fmax(px, MIN_WIDTH), max_px);
-    return (struct scale){px / total, total};
+    return out;
 }
 
-static void draw_op(FILE *out, const struct pl_gantt *gantt, int64_t i, int64_t tau,
-                    const struct scale *scale)
+static int shade_of(int kind, int level, int levels)
 {
-    int kind = gantt->kind[i];
-    int64_t micro = gantt->micro[i];
-    int64_t update = kind == PL_KIND_U || gantt->m < 1 ? micro : micro / gantt->m;
-    double x = LEFT + (double)gantt->start[i] * scale->px_per_ps;
-    double w = (double)(gantt->end[i] - gantt->start[i]) * scale->px_per_ps;
-    double y = TOP + ROW * gantt->device[i] + 2;
-    char title[160];
-    int used = snprintf(title, sizeof title, "%s %s %" PRId64, pl_kind_names[kind],
-                        kind == PL_KIND_U ? "update" : "microbatch", micro);
-    if (kind != PL_KIND_U)
-        used += snprintf(title + used, sizeof title - (size_t)used, ", update %" PRId64,
-                         update);
-    if (tau >= 0)
-        snprintf(title + used, sizeof title - (size_t)used, ", tau %" PRId64, tau);
-    bool odd = update % 2;
-    if (kind == PL_KIND_U && w < 2) { /* visible however short */
-        pl_svg_rect(out, x + w - 1, y - 2, 2, ROW, looks[kind].even, title);
+    if (kind == PL_KIND_U || levels < 2) return looks[kind].rgb;
+    double lightest = levels == 2 ? 0.55 : 0.75;
+    return lighten(looks[kind].rgb, lightest * level / (levels - 1));
+}
+
+/* Black or white, whichever stands out (luma of ITU-R BT.601). */
+static const char *ink(int rgb)
+{
+    double luma = 0.299 * (rgb >> 16) + 0.587 * (rgb >> 8 & 255) + 0.114 * (rgb & 255);
+    return luma < 128 ? "#ffffff" : "#000000";
+}
+
+static int count_digits(int64_t value)
+{
+    return snprintf(NULL, 0, "%" PRId64, value);
+}
+
+/* ps of a panel: folds at round times where that costs little. */
+static double fold(double total, int panels)
+{
+    double per_unit, span = total / panels;
+    if (panels == 1) return span;
+    pl_axis_unit(total, &per_unit);
+    double step = pl_axis_step(span / per_unit, 12) * per_unit;
+    double round = ceil(span / step - 1e-9) * step;
+    return round < 1.1 * span ? round : span;
+}
+
+/* Scale, panels and fonts. The common op of the shortest kind gets room for the largest
+ * microbatch number, if panels of the wanted width suffice for that. */
+static void lay_out(struct canvas *c)
+{
+    const struct pl_gantt *g = c->gantt;
+    double sum[PL_N_KINDS] = {0}, n[PL_N_KINDS] = {0}, shortest = INFINITY;
+    int digits[PL_N_KINDS] = {0}, most_digits = 1;
+    c->total = 1;
+    for (int64_t i = 0; i < g->n; i++) {
+        int k = g->kind[i], d = count_digits(g->micro[i]);
+        c->seen[k] = true;
+        c->total = fmax(c->total, (double)g->end[i]);
+        sum[k] += (double)(g->end[i] - g->start[i]);
+        n[k]++;
+        if (d > digits[k]) digits[k] = d;
+        if (k != PL_KIND_U && d > most_digits) most_digits = d;
+    }
+    double work = 0, ops = 0;
+    for (int k = 0; k < PL_KIND_U; k++) {
+        work += sum[k];
+        ops += n[k];
+        if (sum[k] > 0) shortest = fmin(shortest, sum[k] / n[k]);
+    }
+    double op = isfinite(shortest) ? fmax(shortest, work / ops / 4) : c->total;
+    double wanted = c->total / op * (most_digits * digit * 8.5 + 1.6);
+    wanted = fmax(wanted, fmin(min_run, c->total / op * max_op));
+    double panels = ceil(wanted / c->look->width - 0.05);
+    c->panels = (int)fmin(fmax(panels, 1), MAX_PANELS);
+    c->span = fold(c->total, c->panels);
+    c->px_per_ps = fmin(wanted / c->panels, c->look->width) / c->span;
+    for (int k = 0; k < PL_N_KINDS; k++) {
+        double w = n[k] ? sum[k] / n[k] * c->px_per_ps : 0;
+        double font = (w - 1.2) / (digits[k] * digit);
+        c->font[k] = font < small ? 0 : fmin(font, large);
+    }
+}
+
+static double panel_top(const struct canvas *c, int panel)
+{
+    return TOP + panel * (ROW * c->gantt->devices + AXIS + GAP);
+}
+
+static void describe(const struct canvas *c, int64_t i, char *text, size_t size)
+{
+    const struct pl_gantt *g = c->gantt;
+    int kind = g->kind[i], used;
+    used = snprintf(text, size, "%s %s %" PRId64, pl_kind_names[kind],
+                    kind == PL_KIND_U ? "update" : "microbatch", g->micro[i]);
+    if (g->chunk)
+        used += snprintf(text + used, size - (size_t)used, ", chunk %d", g->chunk[i]);
+    if (kind == PL_KIND_U) return;
+    used += snprintf(text + used, size - (size_t)used, ", update %" PRId64,
+                     g->m > 0 ? g->micro[i] / g->m : g->micro[i]);
+    if (c->look->tau && c->look->tau[i] >= 0)
+        snprintf(text + used, size - (size_t)used, ", tau %" PRId64, c->look->tau[i]);
+}
+
+struct box {
+    double x, y, w, h;
+    int rgb;
+};
+
+static void draw_number(const struct canvas *c, int64_t i, const struct box *b)
+{
+    double size = fmin(c->font[c->gantt->kind[i]], b->h - 2);
+    char number[24];
+    int n = snprintf(number, sizeof number, "%" PRId64, c->gantt->micro[i]);
+    if (size < small || b->w < n * digit * size) return;
+    pl_svg_text(c->out, b->x + b->w / 2, b->y + b->h / 2 + 0.36 * size, size,
+                PL_ANCHOR_MIDDLE, ink(b->rgb), number);
+}
+
+/* BW where B stands alone too: a foot in the colour of W. */
+static void draw_foot(const struct canvas *c, const struct box *b, int level)
+{
+    double h = fmin(3, b->h / 4);
+    char fill[16];
+    snprintf(fill, sizeof fill, "#%06x", shade_of(PL_KIND_W, level, c->look->levels));
+    pl_svg_rect(c->out, b->x, b->y + b->h - h, b->w, h, fill, NULL);
+}
+
+/* The part of op i that lies in a panel; the larger part carries the tooltip. */
+static void draw_part(const struct canvas *c, int64_t i, int panel, bool main_part)
+{
+    const struct pl_gantt *g = c->gantt;
+    double from = fmax((double)g->start[i] - panel * c->span, 0);
+    double to = fmin((double)g->end[i] - panel * c->span, c->span);
+    int kind = g->kind[i], level = c->look->level ? c->look->level[i] : 0;
+    int lanes = c->look->lanes ? c->look->lanes[i] : 1;
+    double inner = ROW - 3, h = inner / lanes;
+    struct box b = {
+        LEFT + from * c->px_per_ps, panel_top(c, panel) + ROW * g->device[i] + 1.5,
+        (to - from) * c->px_per_ps, h, shade_of(kind, level, c->look->levels)};
+    if (lanes > 1) {
+        b.y += h * c->look->lane[i];
+        b.h = h - 0.6;
+    }
+    char title[200], fill[16];
+    snprintf(fill, sizeof fill, "#%06x", b.rgb);
+    describe(c, i, title, sizeof title);
+    if (kind == PL_KIND_U && b.w < 2) { /* visible however short */
+        pl_svg_rect(c->out, b.x + b.w - 1, b.y - 1.5, 2, ROW, fill, title);
         return;
     }
-    double gap = w > 4 ? 0.6 : 0;
-    pl_svg_rect(out, x, y, w - gap, ROW - 4, odd ? looks[kind].odd : looks[kind].even,
-                title);
-    char number[24];
-    int digits = snprintf(number, sizeof number, "%" PRId64, micro);
-    double size = w >= digits * 6.5 + 2 ? 10 : 7.5; /* a digit is 0.64 size wide */
-    if (w >= digits * 0.64 * size + 0.5)
-        pl_svg_text(out, x + (w - gap) / 2, y + ROW / 2 + 2, size, PL_ANCHOR_MIDDLE,
-                    odd ? looks[kind].text_odd : looks[kind].text_even, number);
+    if (b.w > 4) b.w -= 0.6;
+    pl_svg_rect(c->out, b.x, b.y, b.w, b.h, fill, main_part ? title : NULL);
+    if (kind == PL_KIND_BW && c->seen[PL_KIND_B]) draw_foot(c, &b, level);
+    if (main_part) draw_number(c, i, &b);
 }
 
-static void draw_axis(FILE *out, const struct pl_gantt *gantt,
-                      const struct scale *scale)
+static void draw_op(const struct canvas *c, int64_t i)
+{
+    double start = (double)c->gantt->start[i], end = (double)c->gantt->end[i];
+    int first = (int)fmin(start / c->span, c->panels - 1), last = first;
+    if (end <= start && start <= first * c->span && first)
+        first = --last; /* on a fold */
+    while (last + 1 < c->panels && (last + 1) * c->span < end - 1e-9 * c->total) last++;
+    int best = first;
+    double most = -1;
+    for (int p = first; p <= last; p++) {
+        double part = fmin(end, (p + 1) * c->span) - fmax(start, p * c->span);
+        if (part > most) {
+            most = part;
+            best = p;
+        }
+    }
+    for (int p = first; p <= last; p++) draw_part(c, i, p, p == best);
+}
+
+static void draw_panel_axis(const struct canvas *c, int panel, double per_unit)
 {
     static const struct pl_pen axis = {"#000000", 1, NULL},
-                               grid = {"#dddddd", 0.7, NULL};
-    double per_unit, y = TOP + ROW * gantt->devices;
-    const char *unit = pl_axis_unit(scale->total, &per_unit);
-    double step = pl_axis_step(scale->total / per_unit,
-                               (int)(scale->total * scale->px_per_ps / 80) + 1);
-    for (int k = 0; k * step * per_unit <= scale->total * (1 + 1e-9); k++) {
-        double x = LEFT + k * step * per_unit * scale->px_per_ps;
-        pl_svg_line(out, x, TOP, x, y, &grid);
-        pl_svg_line(out, x, y, x, y + 5, &axis);
-        char text[32];
-        snprintf(text, sizeof text, "%.10g", k * step);
-        pl_svg_text(out, x, y + 17, 11, PL_ANCHOR_MIDDLE, "#000000", text);
-    }
-    pl_svg_line(out, LEFT, y, LEFT + scale->total * scale->px_per_ps, y, &axis);
-    char label[48];
-    snprintf(label, sizeof label, "simulated time [%s]", unit);
-    pl_svg_text(out, LEFT, y + 36, 12, PL_ANCHOR_START, "#000000", label);
-    for (int d = 0; d < gantt->devices; d++) {
+                               row = {"#d9d9d9", 0.6, NULL};
+    int devices = c->gantt->devices;
+    double top = panel_top(c, panel), y = top + ROW * devices;
+    double right = LEFT + c->span * c->px_per_ps;
+    double step =
+        pl_axis_step(c->span / per_unit, (int)(c->span * c->px_per_ps / 80) + 1);
+    for (int d = 0; d < devices; d++) {
         char text[16];
         snprintf(text, sizeof text, "%d", d);
-        pl_svg_text(out, LEFT - 8, TOP + ROW * d + ROW / 2 + 4, 12, PL_ANCHOR_END,
+        pl_svg_line(c->out, LEFT, top + ROW * d, right, top + ROW * d, &row);
+        pl_svg_text(c->out, LEFT - 7, top + ROW * d + ROW / 2.0 + 4, 11, PL_ANCHOR_END,
                     "#000000", text);
     }
-    pl_svg_text_up(out, 16, TOP + ROW * gantt->devices / 2.0, 12, "stage");
+    pl_svg_line(c->out, LEFT, y, right, y, &axis);
+    pl_svg_line(c->out, LEFT, top, LEFT, y, &axis);
+    double from = panel * c->span / per_unit, to = (panel + 1) * c->span / per_unit;
+    for (double k = ceil(from / step - 1e-9); k * step <= to * (1 + 1e-9); k++) {
+        double x = LEFT + (k * step - from) * per_unit * c->px_per_ps;
+        char text[32];
+        snprintf(text, sizeof text, "%.10g", k > 0 ? k * step : 0.0);
+        pl_svg_line(c->out, x, y, x, y + 4, &axis);
+        pl_svg_text(c->out, x, y + 16, 11, PL_ANCHOR_MIDDLE, "#000000", text);
+    }
+    pl_svg_text_up(c->out, 14, top + ROW * devices / 2.0, 12, "device");
 }
 
-static void draw_legend(FILE *out, const struct pl_gantt *gantt)
+static void draw_legend(const struct canvas *c)
 {
-    bool seen[PL_N_KINDS] = {0}, odd = false;
-    for (int64_t i = 0; i < gantt->n; i++) {
-        seen[gantt->kind[i]] = true;
-        if (gantt->m > 0 && gantt->micro[i] >= gantt->m) odd = true;
-    }
+    int levels = c->look->levels;
     double x = LEFT;
     for (int k = 0; k < PL_N_KINDS; k++) {
-        if (!seen[k]) continue;
-        bool split = odd && k != PL_KIND_U;
-        pl_svg_rect(out, x, 38, split ? 10 : 20, 13, looks[k].even, NULL);
-        if (split) pl_svg_rect(out, x + 10, 38, 10, 13, looks[k].odd, NULL);
-        pl_svg_text(out, x + 25, 49, 12, PL_ANCHOR_START, "#000000", looks[k].label);
-        x += 25 + 7.2 * (double)strlen(looks[k].label) + 20;
+        if (!c->seen[k]) continue;
+        int parts = k == PL_KIND_U || levels < 2 ? 1
+                    : levels < MAX_SWATCHES      ? levels
+                                                 : MAX_SWATCHES;
+        double w = parts == 1 ? 20 : 10;
+        for (int p = 0; p < parts; p++) {
+            int level = parts > 1 ? p * (levels - 1) / (parts - 1) : 0;
+            struct box b = {x, 38, w, 13, shade_of(k, level, levels)};
+            char fill[16];
+            snprintf(fill, sizeof fill, "#%06x", b.rgb);
+            pl_svg_rect(c->out, b.x, b.y, b.w, b.h, fill, NULL);
+            if (k == PL_KIND_BW && c->seen[PL_KIND_B]) draw_foot(c, &b, level);
+            x += w;
+        }
+        pl_svg_text(c->out, x + 5, 49, 12, PL_ANCHOR_START, "#000000", looks[k].label);
+        x += 5 + 7.2 * (double)strlen(looks[k].label) + 18;
     }
-    if (odd)
-        pl_svg_text(out, x, 49, 12, PL_ANCHOR_START, "#555555",
-                    "(lighter: odd updates)");
+    if (c->look->level_text)
+        pl_svg_text(c->out, x, 49, 12, PL_ANCHOR_START, "#555555", c->look->level_text);
 }
 
-void pl_draw_gantt(FILE *out, const struct pl_gantt *gantt, const int64_t *tau,
-                   const char *title)
+void pl_draw_gantt(FILE *out, const struct pl_gantt *gantt,
+                   const struct pl_gantt_look *look, const char *title)
 {
-    struct scale scale = fit(gantt);
-    pl_svg_open(out, LEFT + scale.total * scale.px_per_ps + RIGHT,
-                TOP + ROW * gantt->devices + BOTTOM, title);
+    struct canvas c = {.out = out, .gantt = gantt, .look = look};
+    lay_out(&c);
+    double per_unit, bottom = panel_top(&c, c.panels) - GAP;
+    const char *unit = pl_axis_unit(c.total, &per_unit);
+    pl_svg_open(out, LEFT + fmax(c.span * c.px_per_ps, min_run) + RIGHT,
+                bottom + BOTTOM, title);
     pl_svg_text(out, LEFT, 24, 15, PL_ANCHOR_START, "#000000", title);
-    draw_legend(out, gantt);
-    draw_axis(out, gantt, &scale);
+    draw_legend(&c);
+    for (int p = 0; p < c.panels; p++) draw_panel_axis(&c, p, per_unit);
+    char label[48];
+    snprintf(label, sizeof label, "simulated time [%s]", unit);
+    pl_svg_text(out, LEFT, bottom + 12, 12, PL_ANCHOR_START, "#000000", label);
     for (int pass = 0; pass < 2; pass++) /* short updates on top */
         for (int64_t i = 0; i < gantt->n; i++)
-            if ((gantt->kind[i] == PL_KIND_U) == (pass == 1))
-                draw_op(out, gantt, i, tau ? tau[i] : -1, &scale);
+            if ((gantt->kind[i] == PL_KIND_U) == (pass == 1)) draw_op(&c, i);
     pl_svg_close(out);
 }

@@ -1,4 +1,5 @@
-/* Lanes by first fit over the intervals of an owner in order of their start. */
+/* Places inside the row of a device: lanes by first fit over the intervals of an owner
+ * in order of their start, and ranks of chunks. */
 #include <stdlib.h>
 
 #include "base/mem.h"
@@ -53,4 +54,28 @@ int pl_lanes(int64_t n, const int64_t *owner, const int64_t *start, const int64_
     free(free_at);
     free(all);
     return most;
+}
+
+int32_t *pl_chunk_ranks(int64_t n, const int32_t *device, const int32_t *chunk,
+                        int *most)
+{
+    int32_t chunks = 0, devices = 0;
+    for (int64_t i = 0; i < n; i++) {
+        if (chunk[i] >= chunks) chunks = chunk[i] + 1;
+        if (device[i] >= devices) devices = device[i] + 1;
+    }
+    int32_t *home = PL_NEW(chunks, int32_t), *count = PL_NEW(devices, int32_t);
+    int32_t *rank_of = PL_NEW(chunks, int32_t), *rank = PL_NEW(n, int32_t);
+    for (int64_t i = 0; i < n; i++) home[chunk[i]] = device[i] + 1;
+    *most = 1;
+    for (int32_t q = 0; q < chunks; q++) {
+        if (!home[q]) continue;
+        rank_of[q] = count[home[q] - 1]++;
+        if (count[home[q] - 1] > *most) *most = count[home[q] - 1];
+    }
+    for (int64_t i = 0; i < n; i++) rank[i] = rank_of[chunk[i]];
+    free(home);
+    free(count);
+    free(rank_of);
+    return rank;
 }

@@ -191,21 +191,3 @@ int64_t pl_ops_update(const struct pl_ops *ops, int64_t i)
     return ops->kind[i] == PL_KIND_U || !ops->m ? ops->micro[i]
                                                 : ops->micro[i] / ops->m;
 }
-
-int32_t *pl_ops_ranks(const struct pl_ops *ops, int *most)
-{
-    int32_t *rank = PL_NEW(ops->chunks, int32_t);
-    int32_t *count = PL_NEW(ops->devices, int32_t);
-    int32_t *home = PL_NEW(ops->chunks, int32_t); /* device + 1 */
-    for (int64_t i = 0; i < ops->n; i++)
-        home[ops->chunk[i]] = (int32_t)ops->device[i] + 1;
-    *most = 0;
-    for (int q = 0; q < ops->chunks; q++) {
-        if (!home[q]) continue;
-        rank[q] = count[home[q] - 1]++;
-        if (count[home[q] - 1] > *most) *most = count[home[q] - 1];
-    }
-    free(home);
-    free(count);
-    return rank;
-}

@@ -44,9 +44,10 @@ int64_t pl_ops_version(const struct pl_ops *ops, int64_t i);
 /* Update that consumes the gradient of op i; of U its own number. */
 int64_t pl_ops_update(const struct pl_ops *ops, int64_t i);
 
-/* Rank of each chunk among the chunks of its device, [chunks], caller frees; *most: the
+/* Rank of each op's chunk among the chunks of its device, [n], caller frees; *most: the
  * largest number of chunks on one device. */
-int32_t *pl_ops_ranks(const struct pl_ops *ops, int *most);
+int32_t *pl_chunk_ranks(int64_t n, const int32_t *device, const int32_t *chunk,
+                        int *most);
 
 /* Lanes: intervals of one owner that overlap get different lanes, lowest first, so that
  * every lane is serial; those without length share lane 0. owner, start, end, lane,

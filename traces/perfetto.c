@@ -326,6 +326,19 @@ static void assign_lanes(struct export *e)
         if (ops->arrived[i] > ops->sent[i]) e->send_lanes = sends;
 }
 
+static bool is_chunked(const struct pl_ops *ops)
+{
+    int32_t *device = PL_NEW(2 * ops->n, int32_t), *chunk = device + ops->n;
+    int most;
+    for (int64_t i = 0; i < ops->n; i++) {
+        device[i] = (int32_t)ops->device[i];
+        chunk[i] = (int32_t)ops->chunk[i];
+    }
+    free(pl_chunk_ranks(ops->n, device, chunk, &most));
+    free(device);
+    return most > 1;
+}
+
 /* Devices, times and bytes of a memory table that cannot be drawn are named. */
 static int check_memory(const struct pl_trace *t, const struct pl_ops *ops)
 {
@@ -345,15 +358,14 @@ static int check_memory(const struct pl_trace *t, const struct pl_ops *ops)
 int pl_perfetto_write(const struct pl_trace *t, const char *arm, const char *path)
 {
     struct export e = {.t = t};
-    int most, status = pl_ops_load(t, arm, &e.ops);
+    int status = pl_ops_load(t, arm, &e.ops);
     if (status) return status;
     status = check_memory(t, &e.ops);
     struct pl_file *file = status ? NULL : pl_file_create(path);
     if (!status && !file) status = PL_EIO;
     if (!status) {
         assign_lanes(&e);
-        free(pl_ops_ranks(&e.ops, &most));
-        e.chunked = most > 1;
+        e.chunked = is_chunked(&e.ops);
         put_all(&e, pl_file_stream(file));
         status = pl_file_commit(file);
     }
