@@ -46,8 +46,9 @@ static struct closed_stage closed_stage_of(const struct pl_schedule *sched, int 
 static void print_gantt(const struct pl_sim_view *view, FILE *out)
 {
     const struct pl_timeline *t = &view->sim->timeline;
-    struct pl_gantt gantt = {t->shape.P, t->shape.m, t->n_ops, t->kind, t->device,
-                             t->micro,   t->start,   t->end,   t->chunk};
+    struct pl_gantt gantt = {
+        t->shape.P, t->shape.m, t->n_ops, t->kind,  t->device,
+        t->micro,   t->start,   t->end,   t->chunk, view->sim->schedule.layout.C};
     pl_gantt_ascii(&gantt, view->gantt_width, out);
     putc('\n', out);
 }

@@ -1,4 +1,4 @@
-"""check_perfetto.py TRACE.json TIMELINE.csv MESSAGES.csv STAGES.csv: is the JSON strict, does
+"""check_perfetto.py TRACE.json TIMELINE.csv MESSAGES.csv DEVICES.csv: is the JSON strict, does
 it hold every op and message once, do slices of a thread neither overlap nor vanish in a viewer's
 rounding, does every flow start in the op that sends and end in the op that receives, are the
 activations those of the simulator? Prints the first complaint, exit status 1."""
@@ -43,7 +43,7 @@ def check_serial(slices, begin, end, what):
 with open(sys.argv[1]) as f:
     trace = json.load(f, object_pairs_hook=unique, parse_float=Decimal, parse_constant=lambda c:
                       need(False, "not JSON:", c))
-timeline, messages, stages = map(rows, sys.argv[2:5])
+timeline, messages, devices = map(rows, sys.argv[2:5])
 need(trace["displayTimeUnit"] == "ms", "displayTimeUnit")
 events = defaultdict(list)
 for e in trace["traceEvents"]:
@@ -64,9 +64,17 @@ for key, slices in threads.items():
         check_serial(slices, lambda s: to_ns(s["ts"]),
                      lambda s: to_ns(s["ts"]) + to_ns(s["dur"]), key)
 
+about = trace["otherData"]
+chunks = about["P"] * about["v"] if "v" in about else 0
+
+
+def instance(e):
+    return e["args"].get("replica", 0) * chunks + e["args"]["chunk"]
+
+
 ops = [e for e in events["X"] if e["cat"] != "transfer"]
 flights = [e for e in events["X"] if e["cat"] == "transfer"]
-need(Counter((e["cat"], e["pid"], e["args"]["chunk"], e["args"].get("micro", e["args"]["update"]),
+need(Counter((e["cat"], e["pid"], instance(e), e["args"].get("micro", e["args"]["update"]),
               e["from"], e["to"]) for e in ops) ==
      Counter((r["kind"], int(r["device"]), int(r["chunk"]), int(r["micro"]),
               int(r["start"]) // 1000, int(r["end"]) // 1000) for r in timeline),
@@ -109,7 +117,8 @@ for number, flow in flows.items():
     kinds = ("F", ) if r["kind"] == "F" else ("B", "BW")
     for s in (sender, receiver):
         need(s["cat"] in kinds and s["args"]["micro"] == int(r["micro"]), "flow", r, "binds to", s)
-    need(receiver["args"]["chunk"] - sender["args"]["chunk"] == (1 if r["kind"] == "F" else -1),
+    need(instance(sender) == int(r["chunk"]), "flow", r, "starts in", sender)
+    need(instance(receiver) - instance(sender) == (1 if r["kind"] == "F" else -1),
          "flow between chunks", sender, receiver)
     need(sender["to"] - ns(flow["s"]["ts"]) <= 1, "flow starts before the end of", sender)
     need(ns(flow["f"]["ts"]) == receiver["from"], "flow does not end at the start of", receiver)
@@ -128,5 +137,5 @@ for device, values in held.items():
     need(times == sorted(set(times)), "counter of device", device, "out of order")
     need(min(v for t, v in values) >= 0 and values[-1][1] == 0, "activations", device)
 peak = [max(v for t, v in held[d]) for d in sorted(held)]
-if len(stages) == len(peak):  # one stage a device
-    need(peak == [int(r["peak_activations"]) for r in stages], "peaks", peak)
+if devices:
+    need(peak == [int(r["peak_activations"]) for r in devices], "peaks", peak)

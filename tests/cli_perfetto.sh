@@ -8,11 +8,11 @@ if ! command -v python3 >/dev/null; then
 fi
 says() { [ "$(cat out err | wc -l)" -eq 1 ] && grep -qF -- "$1" out err; }
 verify() { # JSON
-    run "$1" python3 -B "$top_srcdir/tests/check_perfetto.py" "$2" timeline messages stages
+    run "$1" python3 -B "$top_srcdir/tests/check_perfetto.py" "$2" timeline messages devices
 }
 tables() {
     arm=$("$PIPELAG" trace dump sim.h5 | sed -n 's|^\(/arms/.*\)/timeline$|\1|p')
-    for table in timeline messages stages; do
+    for table in timeline messages devices; do
         "$PIPELAG" trace dump sim.h5 "$arm/$table" >$table || return 1
     done
 }

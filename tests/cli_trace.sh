@@ -61,6 +61,13 @@ ok $? 'figure: no implicit overwrite'
 run 0 "$PIPELAG" figure gantt a.h5 --arm muon+gpipe --updates 1 --force -o g.svg &&
     grep -q 'muon+gpipe: ' g.svg && [ "$(grep -c 'title>BW' g.svg)" -eq 4 ]
 ok $? 'figure gantt: arm and updates'
+run 0 "$PIPELAG" figure gantt a.h5 --width 300 --shade chunk -o n.svg && grep -q 'muon\|gpipe' n.svg &&
+    [ "$(grep -c '>device<' n.svg)" -gt 1 ] && ! cmp -s n.svg g.svg
+ok $? 'figure gantt: folded to a width'
+run 2 "$PIPELAG" figure gantt a.h5 --shade tua -o x.svg && says "did you mean 'tau'" && [ ! -e x.svg ]
+ok $? 'figure gantt: unknown shade'
+run 2 "$PIPELAG" figure gantt a.h5 --shade tau -o x.svg && says 'no version map' && [ ! -e x.svg ]
+ok $? 'figure gantt: shade tau without a version map'
 run 2 "$PIPELAG" figure gantt a.h5 --arm muon+gpip -o x.svg && says "did you mean 'muon+gpipe'" &&
     [ ! -e x.svg ]
 ok $? 'figure gantt: unknown arm'
@@ -112,6 +119,7 @@ ok $? 'versions: delay 1 after the first update'
     awk -F, 'NR > 1 && ($3 - $2) ^ 2 != 1 { bad = 1 } END { exit bad }' messages.csv
 ok $? 'messages: between neighbours'
 run 0 "$PIPELAG" figure gantt sim.h5 --updates 2 -o sim.svg &&
+    run 0 "$PIPELAG" figure gantt sim.h5 --shade tau -o tau.svg && grep -q 'delay tau 0 to 1' tau.svg &&
     grep -q '<title>F microbatch 5, update 1, tau 1</title>' sim.svg &&
     [ "$(grep -c '<title>U update 1<' sim.svg)" -eq 4 ] && ! grep -q 'U update 2<' sim.svg
 ok $? 'figure gantt: delay as tooltip, first updates only'

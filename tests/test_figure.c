@@ -131,6 +131,83 @@ START_TEST(gantt_shows_tau)
     ck_assert_ptr_nonnull(
         strstr(text, "<title>BW microbatch 1, update 0, tau 0</title>"));
     free(text);
+    struct pl_gantt_options options = {.shade = PL_SHADE_TAU};
+    ck_assert_int_eq(pl_figure_gantt_with(t, "x", &options, svg), 0);
+    text = slurp(svg);
+    ck_assert_ptr_nonnull(strstr(text, "delay tau 0 to 2 updates"));
+    ck_assert_int_eq(count(text, "#bfdcec"), 2); /* legend and F 0: 75 % lighter */
+    ck_assert_int_eq(count(text, "#0072b2"), 2); /* legend and F 1, tau 0 */
+    free(text);
+    pl_trace_free(t);
+}
+END_TEST
+
+static struct pl_gantt_options shade(enum pl_shade by)
+{
+    return (struct pl_gantt_options){.shade = by};
+}
+
+static double height_of(const char *text)
+{
+    return atof(strstr(text, "height=\"") + 8);
+}
+
+/* Chunks by shade, split ops and pairs: boxes of full and of half height. */
+START_TEST(gantt_of_chunks)
+{
+    struct pl_trace *t = pl_trace_new();
+    sample_v_arm(t, "x", 3, 6, _i == 1);
+    struct pl_gantt_options options = shade(PL_SHADE_AUTO);
+    ck_assert_msg(!pl_figure_gantt_with(t, NULL, &options, svg), "%s", pl_error_text());
+    char *text = slurp(svg);
+    ck_assert_ptr_null(xml_fault(text));
+    ck_assert_int_eq(count(text, "<title>F microbatch"), 36);
+    ck_assert_int_eq(
+        count(text, "<title>B microbatch") + count(text, "<title>BW microbatch"), 36);
+    ck_assert_int_eq(count(text, "<title>B microbatch"),
+                     count(text, "<title>W microbatch"));
+    ck_assert_int_eq(count(text, "<title>BW microbatch") > 0, _i == 1);
+    ck_assert_ptr_nonnull(strstr(text, "<title>F microbatch 3, chunk 5, update 0"));
+    /* the dark and the light forward; half height in pairs only */
+    ck_assert_int_eq(count(text, "fill=\"#0072b2\""), 18 + 1); /* and the legend */
+    ck_assert_int_eq(count(text, "fill=\"#8cc0dc\""), 18 + 1);
+    ck_assert_int_gt(count(text, "height=\"19\""), 36);
+    ck_assert_int_eq(count(text, "height=\"8.9\""), 2 * count(text, "<title>BW m"));
+    ck_assert_ptr_nonnull(strstr(text, "the 2 chunks of a device"));
+    free(text);
+    options = shade(PL_SHADE_UPDATE);
+    ck_assert_int_eq(pl_figure_gantt_with(t, "x", &options, svg), 0);
+    text = slurp(svg);
+    ck_assert_int_eq(count(text, "fill=\"#8cc0dc\""), 0);
+    free(text);
+    options = shade(PL_SHADE_TAU);
+    ck_assert_int_eq(pl_figure_gantt_with(t, "x", &options, svg), PL_EUNSUP);
+    pl_trace_free(t);
+}
+END_TEST
+
+/* A narrow figure is folded and then drops numbers, but never an op. */
+START_TEST(gantt_width)
+{
+    struct pl_trace *t = pl_trace_new();
+    sample_arm(t, "x", 4, 64, 4);
+    char *text;
+    double last = 0;
+    int numbers = 1 << 30;
+    for (double width = 6400; width > 40; width /= 4) {
+        struct pl_gantt_options options = {.width = width};
+        ck_assert_int_eq(pl_figure_gantt_with(t, "x", &options, svg), 0);
+        text = slurp(svg);
+        ck_assert_ptr_null(xml_fault(text));
+        ck_assert_int_eq(count(text, "<title>F microbatch"), 4 * 64 * 4);
+        ck_assert_double_ge(height_of(text), last);
+        ck_assert_int_le(count(text, "<text"), numbers + 200);
+        last = height_of(text);
+        numbers = count(text, "<text");
+        free(text);
+    }
+    ck_assert_double_ge(last, 8 * 4 * 22); /* as many panels as there may be */
+    ck_assert_int_lt(numbers, 200);
     pl_trace_free(t);
 }
 END_TEST
@@ -237,7 +314,7 @@ START_TEST(ascii)
         start[i] *= 1000000;
         end[i] *= 1000000;
     }
-    struct pl_gantt gantt = {2, 2, 9, kind, device, micro, start, end, NULL};
+    struct pl_gantt gantt = {2, 2, 9, kind, device, micro, start, end, NULL, 0};
     char *text = NULL;
     size_t n;
     FILE *f = open_memstream(&text, &n);
@@ -248,6 +325,32 @@ START_TEST(ascii)
     ck_assert_msg(!strncmp(text, expected, strlen(expected)), "%s", text);
     ck_assert_ptr_nonnull(strstr(text, "us 0"));
     ck_assert_ptr_nonnull(strstr(text, "column: 1 us"));
+    free(text);
+}
+END_TEST
+
+/* Two chunks on device 0: a row each, blank while the other runs; a pair in one row. */
+START_TEST(ascii_chunks)
+{
+    int8_t kind[] = {PL_KIND_F, PL_KIND_F, PL_KIND_W, PL_KIND_F, PL_KIND_BW, PL_KIND_U};
+    int32_t device[] = {0, 0, 0, 1, 1, 0}, chunk[] = {0, 3, 0, 1, 1, 3};
+    int64_t micro[] = {0, 1, 2, 3, 4, 0};
+    int64_t start[] = {0, 2, 5, 1, 1, 4}, end[] = {2, 4, 6, 5, 5, 4};
+    for (int i = 0; i < 6; i++) {
+        start[i] *= 1000000;
+        end[i] *= 1000000;
+    }
+    struct pl_gantt gantt = {2, 2, 6, kind, device, micro, start, end, chunk, 2};
+    char *text = NULL;
+    size_t n;
+    FILE *f = open_memstream(&text, &n);
+    pl_gantt_ascii(&gantt, 20, f);
+    fclose(f);
+    const char *expected = " 0 c0  0000    ..CC\n"
+                           "   c1'     1111|.  \n"
+                           " 1 c1  ..3e3e3e3e..\n";
+    ck_assert_msg(!strncmp(text, expected, strlen(expected)), "%s", text);
+    ck_assert_ptr_nonnull(strstr(text, "row: chunk of a device"));
     free(text);
 }
 END_TEST
@@ -274,7 +377,7 @@ START_TEST(ascii_fits)
         n,          kind,
         device,     columns[2],
         columns[3], pl_trace_get_i64(t, "/arms/x/timeline", "end", &n),
-        NULL};
+        NULL,       0};
     char *text = NULL;
     size_t size;
     FILE *f = open_memstream(&text, &size);
@@ -299,11 +402,14 @@ int main(void)
     tcase_add_test(t, xml_checker);
     tcase_add_loop_test(t, gantt_as_svg, 0, 4);
     tcase_add_test(t, gantt_shows_tau);
+    tcase_add_loop_test(t, gantt_of_chunks, 0, 2);
+    tcase_add_test(t, gantt_width);
     tcase_add_test(t, gantt_errors);
     tcase_add_test(t, curves);
     tcase_add_loop_test(t, curves_of_anything, 0, 10);
     tcase_add_test(t, png_or_a_reason);
     tcase_add_test(t, ascii);
+    tcase_add_test(t, ascii_chunks);
     tcase_add_loop_test(t, ascii_fits, 0, 12);
     suite_add_tcase(s, t);
     SRunner *r = srunner_create(s);

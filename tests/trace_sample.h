@@ -129,6 +129,111 @@ static inline void sample_arm(struct pl_trace *t, const char *arm, int P, int m,
     free(kind);
 }
 
+struct sample_ops {
+    int64_t n, kind[20000], device[20000], chunk[20000], micro[20000];
+    int64_t start[20000], end[20000];
+};
+
+static inline void sample_op(struct sample_ops *o, int kind, int device, int chunk,
+                             int micro, int start, int end)
+{
+    o->kind[o->n] = kind;
+    o->device[o->n] = device;
+    o->chunk[o->n] = chunk;
+    o->micro[o->n] = micro;
+    o->start[o->n] = start * (int64_t)1000000000;
+    o->end[o->n++] = end * (int64_t)1000000000;
+}
+
+/* Lowest microbatch whose op is ready at time t on a chunk of device d: done[] of the
+ * chunk before (F) or after (B), or of the F itself at the end of the model. */
+static inline int sample_ready(int P, int m, int d, int t, bool backward,
+                               const int *fdone, const int *bdone, int *chunk)
+{
+    int C = 2 * P;
+    for (int i = 0; i < m; i++)
+        for (int k = 0; k < 2; k++) {
+            int c = k == backward ? d : C - 1 - d; /* F: late chunk first */
+            const int *before = backward
+                                    ? c + 1 < C ? &bdone[(c + 1) * m] : &fdone[c * m]
+                                : c ? &fdone[(c - 1) * m]
+                                    : NULL;
+            const int *done = backward ? bdone : fdone;
+            bool due = (!before || before[i] <= t) && done[c * m + i] > 1 << 29 &&
+                       (!backward || fdone[c * m + i] <= t);
+            if (!due) continue;
+            *chunk = c;
+            return i;
+        }
+    return -1;
+}
+
+/* A greedy pipeline of two chunks a device in a V: B before F before W, F and B of 1
+ * ms; with pairs an F and a BW that are ready together run side by side for 3 ms. */
+static inline void sample_v_arm(struct pl_trace *t, const char *arm, int P, int m,
+                                bool pairs)
+{
+    int C = 2 * P, left = C * m * 2, now = 0;
+    struct sample_ops *o = PL_NEW(1, struct sample_ops);
+    int *fdone = PL_NEW(2 * C * m, int), *bdone = fdone + C * m;
+    int *wait = PL_NEW(P * C * m, int), *n_wait = PL_NEW(3 * P, int);
+    int *busy = n_wait + P, *held = n_wait + 2 * P;
+    for (int i = 0; i < 2 * C * m; i++) fdone[i] = 1 << 30;
+    for (bool any = true; left > 0 || any; now++) {
+        any = false;
+        for (int d = 0; d < P; d++) {
+            if (busy[d] > now) continue;
+            int fc = 0, bc = 0, f = -1,
+                b = sample_ready(P, m, d, now, true, fdone, bdone, &bc);
+            if (held[d] < 2 * P || b >= 0)
+                f = sample_ready(P, m, d, now, false, fdone, bdone, &fc);
+            int64_t ops = o->n;
+            bool pair = pairs && f >= 0 && b >= 0;
+            int end = now + (pair ? 3 : 1);
+            if (f >= 0 && (b < 0 || pair)) {
+                sample_op(o, PL_KIND_F, d, fc, f, now, end);
+                fdone[fc * m + f] = end;
+                held[d]++;
+                left--;
+            }
+            if (b >= 0) {
+                sample_op(o, pair ? PL_KIND_BW : PL_KIND_B, d, bc, b, now, end);
+                bdone[bc * m + b] = end;
+                held[d]--;
+                left--;
+                if (!pair) wait[d * C * m + n_wait[d]++] = bc * m + b;
+            }
+            if (f < 0 && b < 0 && n_wait[d]) {
+                int next = wait[d * C * m];
+                memmove(&wait[d * C * m], &wait[d * C * m + 1],
+                        (size_t)--n_wait[d] * sizeof *wait);
+                sample_op(o, PL_KIND_W, d, next / m, next % m, now, end);
+            }
+            if (o->n > ops) busy[d] = end;
+            any = any || n_wait[d];
+        }
+    }
+    for (int c = 0; c < C; c++)
+        sample_op(o, PL_KIND_U, c < P ? c : C - 1 - c, c, 0, now + 2, now + 2);
+    char *path = pl_printf("/arms/%s", arm), *table = pl_printf("%s/timeline", path);
+    pl_trace_attr_text(t, path, "schedule", pairs ? "greedy V, pairs" : "greedy V");
+    pl_trace_attr_int(t, path, "P", P);
+    pl_trace_attr_int(t, path, "v", 2);
+    pl_trace_attr_int(t, path, "m", m);
+    pl_trace_i64(t, table, "kind", o->n, o->kind);
+    pl_trace_i64(t, table, "device", o->n, o->device);
+    pl_trace_i64(t, table, "chunk", o->n, o->chunk);
+    pl_trace_i64(t, table, "micro", o->n, o->micro);
+    pl_trace_i64(t, table, "start", o->n, o->start);
+    pl_trace_i64(t, table, "end", o->n, o->end);
+    free(table);
+    free(path);
+    free(fdone);
+    free(wait);
+    free(n_wait);
+    free(o);
+}
+
 static inline void sample_evals(struct pl_trace *t, const char *arm, int seed, int n,
                                 double level, double step_s)
 {

@@ -1,6 +1,8 @@
 /* Text Gantt. A column is a time bin; the op covering most of it is shown, or idle when
- * idle time covers more. Bins divide the ops exactly where the width allows. A run
- * longer than the width is folded into panels, at most MAX_PANELS of them. */
+ * idle time covers more. A device with several chunks has a row for each: an op stands
+ * in the row of its chunk, the others are blank meanwhile. Bins divide the ops exactly
+ * where the width allows. A run longer than the width is folded into panels, at most
+ * MAX_PANELS of them. */
 #include "traces/figure.h"
 
 #include <assert.h>
@@ -11,13 +13,17 @@
 
 #include "base/mem.h"
 #include "traces/axis.h"
-#include "traces/schema.h"
+#include "traces/ops.h"
 
 enum { MAX_PANELS = 4, MAX_OP_COLUMNS = 4 };
 
 struct grid {
-    int rows, columns; /* columns of all panels together */
-    int per_panel, gutter;
+    int rows, columns;            /* columns of all panels together */
+    int per_panel, gutter, label; /* gutter: columns before the cells; label: device */
+    int chunk_rows;               /* most on one device */
+    int *first;           /* [devices+1] rows of device d: first[d] .. first[d+1]-1 */
+    int *chunk_of;        /* [rows] */
+    int32_t *rank;        /* [n] row of an op's chunk on its device */
     int64_t num, den;     /* column i starts at i * num / den ps */
     int64_t total, shown; /* ps */
     char *cell;           /* [rows * columns] */
@@ -57,8 +63,37 @@ static int64_t typical(const struct pl_gantt *gantt)
     return isfinite(shortest) && shortest >= 1 ? (int64_t)shortest : 1;
 }
 
+static void lay_out_rows(const struct pl_gantt *gantt, struct grid *g)
+{
+    g->first = PL_NEW(gantt->devices + 1, int);
+    g->chunk_rows = 1;
+    g->rank = gantt->chunk ? pl_chunk_ranks(gantt->n, gantt->device, gantt->chunk,
+                                            &g->chunk_rows)
+                           : PL_NEW(gantt->n, int32_t);
+    for (int d = 0; d < gantt->devices; d++) g->first[d + 1] = 1;
+    for (int64_t i = 0; i < gantt->n; i++)
+        if (g->rank[i] >= g->first[gantt->device[i] + 1])
+            g->first[gantt->device[i] + 1] = g->rank[i] + 1;
+    for (int d = 0; d < gantt->devices; d++) g->first[d + 1] += g->first[d];
+    g->rows = g->first[gantt->devices];
+    g->chunk_of = PL_NEW(g->rows, int);
+    g->label = snprintf(NULL, 0, "%d", gantt->devices - 1);
+    if (g->label < 2) g->label = 2;
+    g->gutter = g->label + 1;
+    if (g->chunk_rows < 2) return;
+    int widest = 0;
+    for (int64_t i = 0; i < gantt->n; i++) {
+        char name[24];
+        g->chunk_of[g->first[gantt->device[i]] + g->rank[i]] = gantt->chunk[i];
+        pl_chunk_name(gantt->chunk[i], gantt->chunks, name, sizeof name);
+        if ((int)strlen(name) > widest) widest = (int)strlen(name);
+    }
+    g->gutter += widest + 1;
+}
+
 static void lay_out(const struct pl_gantt *gantt, int width, struct grid *g)
 {
+    lay_out_rows(gantt, g);
     int64_t unit = 0;
     for (int64_t i = 0; i < gantt->n; i++) {
         assert(gantt->kind[i] >= 0 && gantt->kind[i] < PL_N_KINDS);
@@ -67,9 +102,6 @@ static void lay_out(const struct pl_gantt *gantt, int width, struct grid *g)
         unit = gcd(gcd(unit, gantt->start[i]), gantt->end[i]);
     }
     if (unit < 1) unit = 1;
-    g->rows = gantt->devices;
-    g->gutter = snprintf(NULL, 0, "%d", gantt->devices - 1);
-    g->gutter = (g->gutter < 2 ? 2 : g->gutter) + 1;
     g->per_panel = width - g->gutter < 10 ? 10 : width - g->gutter;
     int64_t op = typical(gantt), units = g->total / unit;
     int64_t columns;
@@ -108,29 +140,54 @@ static char symbol(int kind, int64_t micro)
     }
 }
 
+/* Idle or another chunk's turn: what the rows of device d show where no op of theirs
+ * covers most of column c. */
+static void blank(struct grid *g, int d, int64_t c, const int64_t *best,
+                  const int64_t *busy)
+{
+    int64_t most = 0, work = 0, bin = at(g, c + 1) - at(g, c);
+    for (int r = g->first[d]; r < g->first[d + 1]; r++) {
+        size_t k = (size_t)r * (size_t)g->columns + (size_t)c;
+        if (best[k] > most) most = best[k];
+        work += busy[k];
+    }
+    for (int r = g->first[d]; r < g->first[d + 1]; r++) {
+        size_t k = (size_t)r * (size_t)g->columns + (size_t)c;
+        if (most < bin - work || !most)
+            g->cell[k] = '.';
+        else if (best[k] < most)
+            g->cell[k] = ' ';
+    }
+}
+
+/* Two ops side by side (F and BW of a pair) share a row by turns. */
+static bool wins(int64_t part, int64_t best, int64_t column)
+{
+    return part > best || (part == best && part > 0 && column % 2);
+}
+
 static void fill(const struct pl_gantt *gantt, struct grid *g)
 {
     size_t n = (size_t)g->rows * (size_t)g->columns;
     int64_t *best = PL_NEW(n, int64_t), *busy = PL_NEW(n, int64_t);
     g->cell = pl_alloc(n, 1);
     for (int64_t i = 0; i < gantt->n; i++) {
-        size_t row = (size_t)gantt->device[i] * (size_t)g->columns;
+        size_t row = (size_t)(g->first[gantt->device[i]] + g->rank[i]);
         int64_t c = (int64_t)((__int128)gantt->start[i] * g->den / g->num);
         for (; c < g->columns && at(g, c) < gantt->end[i]; c++) {
             int64_t lo = at(g, c), hi = at(g, c + 1);
+            size_t k = row * (size_t)g->columns + (size_t)c;
             if (gantt->start[i] > lo) lo = gantt->start[i];
             if (gantt->end[i] < hi) hi = gantt->end[i];
             if (hi <= lo) continue;
-            busy[row + (size_t)c] += hi - lo;
-            if (hi - lo <= best[row + (size_t)c]) continue;
-            best[row + (size_t)c] = hi - lo;
-            g->cell[row + (size_t)c] = symbol(gantt->kind[i], gantt->micro[i]);
+            busy[k] += hi - lo;
+            if (!wins(hi - lo, best[k], c)) continue;
+            best[k] = hi - lo;
+            g->cell[k] = symbol(gantt->kind[i], gantt->micro[i]);
         }
     }
-    for (size_t k = 0; k < n; k++) {
-        int64_t c = (int64_t)(k % (size_t)g->columns);
-        if (best[k] < at(g, c + 1) - at(g, c) - busy[k] || !best[k]) g->cell[k] = '.';
-    }
+    for (int d = 0; d < gantt->devices; d++)
+        for (int64_t c = 0; c < g->columns; c++) blank(g, d, c, best, busy);
     free(best);
     free(busy);
 }
@@ -142,13 +199,31 @@ static void mark_updates(const struct pl_gantt *gantt, struct grid *g)
     for (int64_t i = 0; i < gantt->n; i++) {
         if (gantt->kind[i] != PL_KIND_U) continue;
         int64_t c = (int64_t)((__int128)gantt->end[i] * g->den / g->num);
-        char *row = g->cell + (size_t)gantt->device[i] * (size_t)g->columns;
-        if (c < g->columns && row[c] == '.')
+        size_t r = (size_t)(g->first[gantt->device[i]] + g->rank[i]);
+        char *row = g->cell + r * (size_t)g->columns;
+        if (c < g->columns && (row[c] == '.' || row[c] == ' '))
             row[c] = '|';
         else if (c >= 2 && c <= g->columns && row[c - 1] == row[c - 2] &&
                  row[c - 1] != '|')
             row[c - 1] = '|';
     }
+}
+
+static void print_rows(const struct pl_gantt *gantt, const struct grid *g, int from,
+                       int to, FILE *out)
+{
+    for (int d = 0; d < gantt->devices; d++)
+        for (int r = g->first[d]; r < g->first[d + 1]; r++) {
+            char label[16] = "", chunk[24];
+            if (r == g->first[d]) snprintf(label, sizeof label, "%d", d);
+            fprintf(out, "%*s", g->label, label);
+            if (g->chunk_rows > 1) {
+                pl_chunk_name(g->chunk_of[r], gantt->chunks, chunk, sizeof chunk);
+                fprintf(out, " %-*s", g->gutter - g->label - 2, chunk);
+            }
+            fprintf(out, " %.*s\n", to - from,
+                    g->cell + (size_t)r * (size_t)g->columns + from);
+        }
 }
 
 static void print_axis(const struct grid *g, int from, int to, const char *unit,
@@ -184,7 +259,8 @@ static void print_legend(const struct pl_gantt *gantt, const struct grid *g,
 {
     bool seen[PL_N_KINDS] = {0};
     for (int64_t i = 0; i < gantt->n; i++) seen[gantt->kind[i]] = true;
-    fprintf(out, "%*srow: stage; column: %.4g %s", g->gutter, "",
+    fprintf(out, "%*srow: %s; column: %.4g %s", g->gutter, "",
+            g->chunk_rows > 1 ? "chunk of a device" : "stage",
             (double)g->num / (double)g->den / per_unit, unit);
     if (seen[PL_KIND_U]) fprintf(out, "; | update");
     fprintf(out, "; . idle\n%*s", g->gutter, "");
@@ -208,11 +284,12 @@ void pl_gantt_ascii(const struct pl_gantt *gantt, int width, FILE *out)
     const char *unit = pl_axis_unit((double)g.shown, &per_unit);
     for (int from = 0; from < g.columns; from += g.per_panel) {
         int to = from + g.per_panel < g.columns ? from + g.per_panel : g.columns;
-        for (int row = 0; row < g.rows; row++)
-            fprintf(out, "%*d %.*s\n", g.gutter - 1, row, to - from,
-                    g.cell + (size_t)row * (size_t)g.columns + from);
+        print_rows(gantt, &g, from, to, out);
         print_axis(&g, from, to, unit, per_unit, out);
     }
     print_legend(gantt, &g, unit, per_unit, out);
     free(g.cell);
+    free(g.first);
+    free(g.chunk_of);
+    free(g.rank);
 }

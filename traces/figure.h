@@ -16,13 +16,14 @@ struct pl_gantt {
     const int32_t *device;
     const int64_t *micro;
     const int64_t *start, *end; /* ps */
-    const int32_t *chunk;       /* NULL: one chunk a device */
+    const int32_t *chunk;       /* instances; NULL: one a device */
+    int chunks; /* of the model: instance = replica * chunks + chunk; 0: one replica */
 };
 
-/* Text Gantt, one row per device, at most `width` columns (20 and up): F as the last
- * digit of the microbatch, BW and B as letters a-z, W as A-Z, U as '|', idle '.'; a
- * time axis and a legend below. A run too long for the width is folded, after four
- * folds cut. */
+/* Text Gantt, one row per device (and per chunk where a device has several), at most
+ * `width` columns (20 and up): F as the last digit of the microbatch, BW and B as
+ * letters a-z, W as A-Z, U as '|', idle '.'; a time axis and a legend below. A run too
+ * long for the width is folded, after four folds cut. */
 void pl_gantt_ascii(const struct pl_gantt *gantt, int width, FILE *out);
 
 /* Gantt of an arm / loss curves (validation loss against update and against simulated

@@ -91,7 +91,7 @@ static void fill_gantt(const struct pl_ops *ops, int64_t updates,
     d->small = device;
     d->column = micro;
     d->gantt = (struct pl_gantt){ops->devices, m,     n,   d->kind, device,
-                                 micro,        start, end, chunk};
+                                 micro,        start, end, chunk,   ops->model_chunks};
     int32_t *lane = device + 2 * most, *lanes = device + 3 * most;
     pl_lanes(n, owner, start, end, lane, lanes);
     d->look.tau = tau;
@@ -117,6 +117,18 @@ static int shade_by_tau(struct gantt_drawing *d, int32_t *level)
     return 0;
 }
 
+/* Bidirectional pipelines: one chunk of each replica on a device. */
+static char *chunk_text(const struct pl_gantt *gantt, int chunks)
+{
+    int32_t last = 0;
+    for (int64_t i = 0; i < gantt->n; i++)
+        if (gantt->chunk[i] > last) last = gantt->chunk[i];
+    int replicas = last / gantt->chunks + 1;
+    return replicas > 1 && replicas == chunks
+               ? pl_strdup("(dark to light: replicas of the model)")
+               : pl_printf("(dark to light: the %d chunks of a device)", chunks);
+}
+
 static int shade(struct gantt_drawing *d, enum pl_shade by)
 {
     int32_t *level = (int32_t *)d->look.level;
@@ -134,9 +146,7 @@ static int shade(struct gantt_drawing *d, enum pl_shade by)
     } else if (by == PL_SHADE_CHUNK || (by == PL_SHADE_AUTO && chunks > 1)) {
         memcpy(level, rank, (size_t)d->gantt.n * sizeof *level);
         d->look.levels = chunks;
-        if (chunks > 1)
-            d->level_text =
-                pl_printf("(dark to light: chunks of a device, %d)", chunks);
+        if (chunks > 1) d->level_text = chunk_text(&d->gantt, chunks);
     } else if (odd) {
         for (int64_t i = 0; i < d->gantt.n; i++) level[i] = d->update[i] % 2 != 0;
         d->look.levels = 2;

@@ -10,13 +10,14 @@
 
 #include "base/mem.h"
 #include "traces/axis.h"
-#include "traces/schema.h"
+#include "traces/ops.h"
 
 enum { ROW = 22, LEFT = 52, TOP = 64, RIGHT = 20, AXIS = 24, BOTTOM = 24, GAP = 10 };
 enum { MAX_PANELS = 8, MAX_SWATCHES = 6 };
-/* px: a digit per font size, font sizes, width of the widest short op, of a whole run
- */
-static const double digit = 0.636, small = 6.5, large = 10, max_op = 32, min_run = 640;
+/* px: a digit per font size; font sizes of numbers; a character of the legend; a short
+ * op at most; a whole run at least, if the ops do not get wider than that */
+static const double digit = 0.636, small = 6.5, large = 10, text_px = 7, max_op = 32,
+                    min_run = 640;
 
 static const struct {
     int rgb;
@@ -37,7 +38,7 @@ struct canvas {
     double px_per_ps;
     int panels;
     bool seen[PL_N_KINDS];
-    double font[PL_N_KINDS]; /* of the numbers; 0: none */
+    int digits[PL_N_KINDS]; /* of the largest number */
 };
 
 /* rgb, lightened towards white by share. */
@@ -65,57 +66,62 @@ static const char *ink(int rgb)
     return luma < 128 ? "#ffffff" : "#000000";
 }
 
-static int count_digits(int64_t value)
-{
-    return snprintf(NULL, 0, "%" PRId64, value);
-}
-
 /* ps of a panel: folds at round times where that costs little. */
 static double fold(double total, int panels)
 {
     double per_unit, span = total / panels;
     if (panels == 1) return span;
     pl_axis_unit(total, &per_unit);
-    double step = pl_axis_step(span / per_unit, 12) * per_unit;
+    double step = pl_axis_step(span / per_unit, 24) * per_unit;
     double round = ceil(span / step - 1e-9) * step;
     return round < 1.1 * span ? round : span;
 }
 
-/* Scale, panels and fonts. The common op of the shortest kind gets room for the largest
- * microbatch number, if panels of the wanted width suffice for that. */
+static int by_size(const void *left, const void *right)
+{
+    double x = *(const double *)left, y = *(const double *)right;
+    return x < y ? -1 : x > y;
+}
+
+/* A short op: nine in ten are longer, but not under a quarter of the mean. ps. */
+static double short_op(const struct canvas *c)
+{
+    double *all = PL_NEW(c->gantt->n, double), sum = 0, op = c->total;
+    int64_t n = 0;
+    for (int64_t i = 0; i < c->gantt->n; i++) {
+        double length = (double)(c->gantt->end[i] - c->gantt->start[i]);
+        if (c->gantt->kind[i] == PL_KIND_U || length <= 0) continue;
+        all[n++] = length;
+        sum += length;
+    }
+    if (n) {
+        qsort(all, (size_t)n, sizeof *all, by_size);
+        op = fmax(all[n / 10], sum / (double)n / 4);
+    }
+    free(all);
+    return op;
+}
+
+/* Scale and panels: a short op gets room for the largest microbatch number, if
+ * MAX_PANELS of the wanted width suffice for that. */
 static void lay_out(struct canvas *c)
 {
     const struct pl_gantt *g = c->gantt;
-    double sum[PL_N_KINDS] = {0}, n[PL_N_KINDS] = {0}, shortest = INFINITY;
-    int digits[PL_N_KINDS] = {0}, most_digits = 1;
+    int most = 1;
     c->total = 1;
     for (int64_t i = 0; i < g->n; i++) {
-        int k = g->kind[i], d = count_digits(g->micro[i]);
+        int k = g->kind[i], d = snprintf(NULL, 0, "%" PRId64, g->micro[i]);
         c->seen[k] = true;
         c->total = fmax(c->total, (double)g->end[i]);
-        sum[k] += (double)(g->end[i] - g->start[i]);
-        n[k]++;
-        if (d > digits[k]) digits[k] = d;
-        if (k != PL_KIND_U && d > most_digits) most_digits = d;
+        if (d > c->digits[k]) c->digits[k] = d;
+        if (k != PL_KIND_U && d > most) most = d;
     }
-    double work = 0, ops = 0;
-    for (int k = 0; k < PL_KIND_U; k++) {
-        work += sum[k];
-        ops += n[k];
-        if (sum[k] > 0) shortest = fmin(shortest, sum[k] / n[k]);
-    }
-    double op = isfinite(shortest) ? fmax(shortest, work / ops / 4) : c->total;
-    double wanted = c->total / op * (most_digits * digit * 8.5 + 1.6);
-    wanted = fmax(wanted, fmin(min_run, c->total / op * max_op));
+    double ops = c->total / short_op(c);
+    double wanted = fmax(ops * (most * digit * 8.5 + 1.6), fmin(min_run, ops * max_op));
     double panels = ceil(wanted / c->look->width - 0.05);
     c->panels = (int)fmin(fmax(panels, 1), MAX_PANELS);
     c->span = fold(c->total, c->panels);
-    c->px_per_ps = fmin(wanted / c->panels, c->look->width) / c->span;
-    for (int k = 0; k < PL_N_KINDS; k++) {
-        double w = n[k] ? sum[k] / n[k] * c->px_per_ps : 0;
-        double font = (w - 1.2) / (digits[k] * digit);
-        c->font[k] = font < small ? 0 : fmin(font, large);
-    }
+    c->px_per_ps = fmin(wanted / c->total, c->look->width / c->span);
 }
 
 static double panel_top(const struct canvas *c, int panel)
@@ -129,8 +135,11 @@ static void describe(const struct canvas *c, int64_t i, char *text, size_t size)
     int kind = g->kind[i], used;
     used = snprintf(text, size, "%s %s %" PRId64, pl_kind_names[kind],
                     kind == PL_KIND_U ? "update" : "microbatch", g->micro[i]);
-    if (g->chunk)
-        used += snprintf(text + used, size - (size_t)used, ", chunk %d", g->chunk[i]);
+    if (g->chunk) {
+        char name[24];
+        pl_chunk_name(g->chunk[i], g->chunks, name, sizeof name);
+        used += snprintf(text + used, size - (size_t)used, ", chunk %s", name + 1);
+    }
     if (kind == PL_KIND_U) return;
     used += snprintf(text + used, size - (size_t)used, ", update %" PRId64,
                      g->m > 0 ? g->micro[i] / g->m : g->micro[i]);
@@ -143,23 +152,39 @@ struct box {
     int rgb;
 };
 
+/* Ops of one kind and width get one font, whatever their numbers. */
 static void draw_number(const struct canvas *c, int64_t i, const struct box *b)
 {
-    double size = fmin(c->font[c->gantt->kind[i]], b->h - 2);
+    int kind = c->gantt->kind[i];
+    double size = fmin((b->w - 0.5) / (c->digits[kind] * digit), fmin(b->h - 1, large));
     char number[24];
-    int n = snprintf(number, sizeof number, "%" PRId64, c->gantt->micro[i]);
-    if (size < small || b->w < n * digit * size) return;
+    snprintf(number, sizeof number, "%" PRId64, c->gantt->micro[i]);
+    if (size < small) return;
     pl_svg_text(c->out, b->x + b->w / 2, b->y + b->h / 2 + 0.36 * size, size,
                 PL_ANCHOR_MIDDLE, ink(b->rgb), number);
+}
+
+static double foot(const struct box *b)
+{
+    return fmin(3, b->h / 4);
 }
 
 /* BW where B stands alone too: a foot in the colour of W. */
 static void draw_foot(const struct canvas *c, const struct box *b, int level)
 {
-    double h = fmin(3, b->h / 4);
+    double h = foot(b);
     char fill[16];
     snprintf(fill, sizeof fill, "#%06x", shade_of(PL_KIND_W, level, c->look->levels));
     pl_svg_rect(c->out, b->x, b->y + b->h - h, b->w, h, fill, NULL);
+}
+
+static void draw_box(const struct canvas *c, const struct box *b, int kind, int level,
+                     const char *title)
+{
+    char fill[16];
+    snprintf(fill, sizeof fill, "#%06x", b->rgb);
+    pl_svg_rect(c->out, b->x, b->y, b->w, b->h, fill, title);
+    if (kind == PL_KIND_BW && c->seen[PL_KIND_B]) draw_foot(c, b, level);
 }
 
 /* The part of op i that lies in a panel; the larger part carries the tooltip. */
@@ -178,16 +203,16 @@ static void draw_part(const struct canvas *c, int64_t i, int panel, bool main_pa
         b.y += h * c->look->lane[i];
         b.h = h - 0.6;
     }
-    char title[200], fill[16];
-    snprintf(fill, sizeof fill, "#%06x", b.rgb);
+    char title[200];
     describe(c, i, title, sizeof title);
     if (kind == PL_KIND_U && b.w < 2) { /* visible however short */
-        pl_svg_rect(c->out, b.x + b.w - 1, b.y - 1.5, 2, ROW, fill, title);
+        struct box bar = {b.x + b.w - 1, b.y - 1.5, 2, ROW, b.rgb};
+        draw_box(c, &bar, kind, level, title);
         return;
     }
     if (b.w > 4) b.w -= 0.6;
-    pl_svg_rect(c->out, b.x, b.y, b.w, b.h, fill, main_part ? title : NULL);
-    if (kind == PL_KIND_BW && c->seen[PL_KIND_B]) draw_foot(c, &b, level);
+    draw_box(c, &b, kind, level, main_part ? title : NULL);
+    if (kind == PL_KIND_BW && c->seen[PL_KIND_B]) b.h -= foot(&b) / 2;
     if (main_part) draw_number(c, i, &b);
 }
 
@@ -239,7 +264,8 @@ static void draw_panel_axis(const struct canvas *c, int panel, double per_unit)
     pl_svg_text_up(c->out, 14, top + ROW * devices / 2.0, 12, "device");
 }
 
-static void draw_legend(const struct canvas *c)
+/* Returns the right end; draws nothing when out is NULL. */
+static double draw_legend(const struct canvas *c, FILE *out)
 {
     int levels = c->look->levels;
     double x = LEFT;
@@ -248,21 +274,21 @@ static void draw_legend(const struct canvas *c)
         int parts = k == PL_KIND_U || levels < 2 ? 1
                     : levels < MAX_SWATCHES      ? levels
                                                  : MAX_SWATCHES;
-        double w = parts == 1 ? 20 : 10;
         for (int p = 0; p < parts; p++) {
             int level = parts > 1 ? p * (levels - 1) / (parts - 1) : 0;
-            struct box b = {x, 38, w, 13, shade_of(k, level, levels)};
-            char fill[16];
-            snprintf(fill, sizeof fill, "#%06x", b.rgb);
-            pl_svg_rect(c->out, b.x, b.y, b.w, b.h, fill, NULL);
-            if (k == PL_KIND_BW && c->seen[PL_KIND_B]) draw_foot(c, &b, level);
-            x += w;
+            struct box b = {x, 38, parts == 1 ? 20 : 10, 13,
+                            shade_of(k, level, levels)};
+            if (out) draw_box(c, &b, k, level, NULL);
+            x += b.w;
         }
-        pl_svg_text(c->out, x + 5, 49, 12, PL_ANCHOR_START, "#000000", looks[k].label);
-        x += 5 + 7.2 * (double)strlen(looks[k].label) + 18;
+        if (out)
+            pl_svg_text(out, x + 5, 49, 12, PL_ANCHOR_START, "#000000", looks[k].label);
+        x += 5 + text_px * (double)strlen(looks[k].label) + 16;
     }
-    if (c->look->level_text)
-        pl_svg_text(c->out, x, 49, 12, PL_ANCHOR_START, "#555555", c->look->level_text);
+    const char *text = c->look->level_text;
+    if (!text) return x;
+    if (out) pl_svg_text(out, x, 49, 12, PL_ANCHOR_START, "#555555", text);
+    return x + text_px * (double)strlen(text);
 }
 
 void pl_draw_gantt(FILE *out, const struct pl_gantt *gantt,
@@ -271,11 +297,12 @@ void pl_draw_gantt(FILE *out, const struct pl_gantt *gantt,
     struct canvas c = {.out = out, .gantt = gantt, .look = look};
     lay_out(&c);
     double per_unit, bottom = panel_top(&c, c.panels) - GAP;
+    double width = fmax(LEFT + c.span * c.px_per_ps, draw_legend(&c, NULL));
+    width = fmax(width, LEFT + 15 / 12.0 * text_px * (double)strlen(title)) + RIGHT;
     const char *unit = pl_axis_unit(c.total, &per_unit);
-    pl_svg_open(out, LEFT + fmax(c.span * c.px_per_ps, min_run) + RIGHT,
-                bottom + BOTTOM, title);
+    pl_svg_open(out, width, bottom + BOTTOM, title);
     pl_svg_text(out, LEFT, 24, 15, PL_ANCHOR_START, "#000000", title);
-    draw_legend(&c);
+    draw_legend(&c, out);
     for (int p = 0; p < c.panels; p++) draw_panel_axis(&c, p, per_unit);
     char label[48];
     snprintf(label, sizeof label, "simulated time [%s]", unit);

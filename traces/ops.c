@@ -145,6 +145,26 @@ static void load_versions(const struct pl_trace *t, struct pl_ops *ops)
     free(path);
 }
 
+static int count_model_chunks(const struct pl_trace *t, const char *group,
+                              const struct pl_ops *ops)
+{
+    int64_t P, v;
+    bool told = pl_trace_get_attr_int(t, group, "P", &P) &&
+                pl_trace_get_attr_int(t, group, "v", &v) && P > 0 && v > 0;
+    return told && P <= MAX_CHUNKS / v ? (int)(P * v) : ops->chunks;
+}
+
+void pl_chunk_name(int chunk, int model_chunks, char *name, size_t size)
+{
+    if (model_chunks < 1) model_chunks = chunk + 1;
+    int replica = chunk / model_chunks;
+    snprintf(name, size,
+             replica > 1 ? "c%d'%d"
+             : replica   ? "c%d'"
+                         : "c%d",
+             chunk % model_chunks, replica);
+}
+
 int pl_ops_load(const struct pl_trace *t, const char *arm, struct pl_ops *out)
 {
     struct pl_ops ops = {0};
@@ -156,6 +176,7 @@ int pl_ops_load(const struct pl_trace *t, const char *arm, struct pl_ops *out)
         load_versions(t, &ops);
         char *group = pl_printf("/arms/%s", ops.arm);
         if (!pl_trace_get_attr_int(t, group, "m", &ops.m) || ops.m < 0) ops.m = 0;
+        ops.model_chunks = count_model_chunks(t, group, &ops);
         free(group);
         *out = ops;
     } else {
@@ -181,7 +202,8 @@ int64_t pl_ops_find(const struct pl_ops *ops, enum pl_kind kind, int64_t chunk,
 int64_t pl_ops_version(const struct pl_ops *ops, int64_t i)
 {
     if (ops->kind[i] == PL_KIND_U) return -1;
-    return find_key(ops->by_version, ops->n_versions, ops->chunk[i], ops->micro[i]);
+    return find_key(ops->by_version, ops->n_versions, ops->chunk[i] % ops->model_chunks,
+                    ops->micro[i]);
 }
 
 int64_t pl_ops_update(const struct pl_ops *ops, int64_t i)

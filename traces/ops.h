@@ -6,6 +6,7 @@
 #define PL_TRACES_OPS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "traces/schema.h"
@@ -20,6 +21,7 @@ struct pl_ops {
     int64_t n;
     int devices, chunks; /* largest number seen + 1 */
     int64_t m;           /* microbatches per update; 0: the trace does not tell */
+    int model_chunks;    /* of one replica */
     const int64_t *kind, *device, *chunk, *micro;
     const int64_t *start, *end; /* ps */
     int64_t n_messages;         /* 0 without table */
@@ -39,6 +41,9 @@ void pl_ops_free(struct pl_ops *ops);
  * or BW) of a microbatch on a chunk; -1 when not recorded. O(log n). */
 int64_t pl_ops_find(const struct pl_ops *ops, enum pl_kind kind, int64_t chunk,
                     int64_t micro);
+/* Name of a chunk: "c5", in the second replica "c5'"; size >= 16. */
+void pl_chunk_name(int chunk, int model_chunks, char *name, size_t size);
+
 /* Row of the version map for op i, -1 where there is none (U, or not recorded). */
 int64_t pl_ops_version(const struct pl_ops *ops, int64_t i);
 /* Update that consumes the gradient of op i; of U its own number. */

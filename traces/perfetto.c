@@ -107,6 +107,13 @@ static const char *const colours[PL_N_KINDS] = {[PL_KIND_F] = "rail_response",
                                                 [PL_KIND_BW] = "rail_idle",
                                                 [PL_KIND_U] = "rail_animation"};
 
+static void put_chunk(struct export *e, int64_t chunk)
+{
+    pl_json_int(&e->json, "chunk", chunk % e->ops.model_chunks);
+    if (e->ops.chunks > e->ops.model_chunks)
+        pl_json_int(&e->json, "replica", chunk / e->ops.model_chunks);
+}
+
 static void put_op_args(struct export *e, int64_t i)
 {
     const struct pl_ops *ops = &e->ops;
@@ -114,7 +121,7 @@ static void put_op_args(struct export *e, int64_t i)
     int64_t version = pl_ops_version(ops, i), kind = ops->kind[i];
     pl_json_begin(json, "args", '{');
     if (kind != PL_KIND_U) pl_json_int(json, "micro", ops->micro[i]);
-    pl_json_int(json, "chunk", ops->chunk[i]);
+    put_chunk(e, ops->chunk[i]);
     pl_json_int(json, "update", pl_ops_update(ops, i));
     if (version >= 0) {
         pl_json_int(json, "forward version", ops->forward[version]);
@@ -132,8 +139,11 @@ static void put_op(struct export *e, int64_t i)
     char name[64];
     int n = snprintf(name, sizeof name, "%s%" PRId64, pl_kind_names[ops->kind[i]],
                      ops->micro[i]);
-    if (e->chunked)
-        snprintf(name + n, sizeof name - (size_t)n, " c%" PRId64, ops->chunk[i]);
+    if (e->chunked) {
+        name[n++] = ' ';
+        pl_chunk_name((int)ops->chunk[i], ops->model_chunks, name + n,
+                      sizeof name - (size_t)n);
+    }
     begin(&e->json, "X", name, ops->device[i], TID_COMPUTE + e->op_lane[i]);
     pl_json_text(&e->json, "cat", pl_kind_names[ops->kind[i]]);
     put_slice_times(&e->json, ops->start[i], ops->end[i]);
@@ -154,7 +164,7 @@ static void put_flight(struct export *e, int64_t i)
     pl_json_text(&e->json, "cname", "grey");
     pl_json_begin(&e->json, "args", '{');
     pl_json_int(&e->json, "micro", ops->msg_micro[i]);
-    pl_json_int(&e->json, "chunk", ops->msg_chunk ? ops->msg_chunk[i] : ops->src[i]);
+    put_chunk(e, ops->msg_chunk ? ops->msg_chunk[i] : ops->src[i]);
     pl_json_int(&e->json, "to device", ops->dst[i]);
     put_exact_times(&e->json, ops->sent[i], ops->arrived[i]);
     pl_json_end(&e->json, '}');
@@ -277,14 +287,15 @@ static void put_text(struct export *e, const char *path, const char *name)
 
 static void put_about(struct export *e, int64_t cut)
 {
-    static const char *const numbers[] = {"P", "m", "updates", "recorded_updates"};
+    static const char *const numbers[] = {"P", "v",       "replicas",
+                                          "m", "updates", "recorded_updates"};
     char *group = pl_printf("/arms/%s", e->ops.arm);
     pl_json_begin(&e->json, "otherData", '{');
     put_text(e, "/", "creator");
     put_text(e, "/", "creator_version");
     pl_json_text(&e->json, "arm", e->ops.arm);
     put_text(e, group, "schedule");
-    for (int k = 0; k < 4; k++) {
+    for (int k = 0; k < 6; k++) {
         int64_t value;
         if (pl_trace_get_attr_int(e->t, group, numbers[k], &value))
             pl_json_int(&e->json, numbers[k], value);

@@ -1,5 +1,5 @@
-/* Chrome trace-event JSON of one arm: what ui.perfetto.dev and chrome://tracing open and
- * PyTorch's profiler writes. */
+/* Chrome trace-event JSON of one arm: what ui.perfetto.dev and chrome://tracing open
+ * and PyTorch's profiler writes. */
 #ifndef PL_TRACES_PERFETTO_H
 #define PL_TRACES_PERFETTO_H
 
