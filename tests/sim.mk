@@ -29,3 +29,9 @@ sim_scripts = tests/cli_sim.sh tests/golden/sim-1f1b.test tests/golden/sim-2bw.t
   tests/golden/sim-pipedream.test tests/golden/sim-gpipe.test
 TESTS += $(sim_scripts)
 EXTRA_DIST += $(sim_scripts)
+
+check_PROGRAMS += tests/test_sim_zb
+TESTS += tests/test_sim_zb
+tests_test_sim_zb_SOURCES = tests/test_sim_zb.c tests/sim_case.h
+tests_test_sim_zb_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+tests_test_sim_zb_LDADD = $(sim_test_libs)

@@ -65,6 +65,34 @@ int pl_emit_no_flush(const struct pl_cost *cost, struct pl_schedule *out)
     return 0;
 }
 
+static void split_update(struct pl_emit *emit, int stage, int64_t first, int k)
+{
+    const struct pl_shape *shape = &emit->out->shape;
+    int64_t m = shape->m, warm = (int64_t)k * (shape->P - 1 - stage);
+    int64_t behind = (int64_t)k * stage;
+    if (warm > m) warm = m;
+    if (behind > m) behind = m;
+    for (int64_t i = 0; i < warm; i++) pl_emit_put(emit, PL_OP_F, stage, first + i);
+    for (int64_t i = 0; i < m; i++) {
+        if (warm + i < m) pl_emit_put(emit, PL_OP_F, stage, first + warm + i);
+        pl_emit_put(emit, PL_OP_B, stage, first + i);
+        if (i >= behind) pl_emit_put(emit, PL_OP_W, stage, first + i - behind);
+    }
+    for (int64_t i = m - behind; i < m; i++)
+        pl_emit_put(emit, PL_OP_W, stage, first + i);
+}
+
+void pl_emit_split(struct pl_schedule *out, int k)
+{
+    struct pl_emit emit;
+    pl_emit_begin(&emit, out);
+    for (int s = 0; s < out->shape.P; s++) {
+        for (int64_t g = 0; g < out->shape.updates; g++)
+            split_update(&emit, s, g * out->shape.m, k);
+        pl_emit_device(&emit);
+    }
+}
+
 int64_t pl_reads_newest(const struct pl_shape *shape, int chunk, int64_t group)
 {
     (void)shape;

@@ -6,7 +6,8 @@
 
 /* The generators; pl_schedule_types lists them. */
 extern const struct pl_schedule_type pl_schedule_gpipe, pl_schedule_1f1b,
-    pl_schedule_pipedream, pl_schedule_2bw;
+    pl_schedule_pipedream, pl_schedule_2bw, pl_schedule_interleaved, pl_schedule_zb_h1,
+    pl_schedule_zb_h2;
 
 /* Writing: pl_emit_begin, then the ops of device 0 in issue order, pl_emit_device, the
  * ops of device 1, ..., pl_emit_device after the last. The arrays grow as needed. */
@@ -31,6 +32,10 @@ void pl_emit_alternating(struct pl_emit *emit, int instance, int64_t first, int6
 /* Whole run as one alternating stretch per stage, stage s P-1-s forwards ahead (2bw and
  * pipedream: no flush between updates). */
 int pl_emit_no_flush(const struct pl_cost *cost, struct pl_schedule *out);
+
+/* Whole run of a split backward: stage s runs k (P-1-s) forwards, then F and B in turn,
+ * W k s backwards behind its B; flush at every update (zb-h1: k = 1, zb-h2: 2). */
+void pl_emit_split(struct pl_schedule *out, int k);
 
 /* Closed forms of those under uniform costs: 2bw and pipedream take equal time. */
 void pl_closed_no_flush(const struct pl_shape *shape, const struct pl_cost *cost,
