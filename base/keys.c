@@ -22,6 +22,7 @@ static const char *const ties[] = {"no", "yes", NULL};
 static const char *const norms[] = {"rmsnorm", "layernorm", NULL};
 static const char *const mlps[] = {"swiglu", "gelu", NULL};
 static const char *const biases[] = {"none", "qkv", "attention", "all", NULL};
+static const char *const recomputes[] = {"none", "selective", "full", NULL};
 static const char *const qk_norms[] = {"none", "head", "full", NULL};
 
 const struct pl_key pl_keys[] = {
@@ -95,6 +96,25 @@ const struct pl_key pl_keys[] = {
         "latent attention: rotary width of a query/key head"),
     INT("model.v_head_dim", "0", 0, 65536, "",
         "latent attention: width of a value head"),
+
+    TEXT("model.split", "uniform",
+         "layers to stages: uniform, balanced, or a Megatron layout such as "
+         "'Et*3|(tt|)*29,m|L'"),
+
+    INT("parallel.tp", "1", 1, 65536, "", "GPUs that share each matrix of a stage"),
+    BOOL("parallel.sp", "no", "sequence parallelism over the tp group"),
+    INT("parallel.ep", "1", 1, 65536, "", "GPUs that share the experts of a layer"),
+    INT("parallel.cp", "1", 1, 65536, "", "GPUs that share each sequence"),
+    INT("parallel.dp", "1", 1, 1048576, "", "replicas that share the batch"),
+    INT("parallel.zero", "0", 0, 1, "",
+        "1: optimizer state is divided over cp * dp GPUs"),
+    NAME("parallel.recompute", "none", recomputes,
+         "activations computed again: none, the attention scores, whole layers"),
+    BOOL("parallel.flash", "yes", "fused attention that stores no scores"),
+    BOOL("parallel.scatter_gather", "no",
+         "without sp: a stage sends 1/tp of its output from each GPU"),
+    INT("parallel.micro_batch", "1", 1, 1048576, "", "sequences in a microbatch"),
+    INT("parallel.seq_length", "2048", 1, 16777216, "", "tokens in a sequence"),
 
     NAME("data.source", "grammar", NULL,
          "grammar (built in), text (bytes) or tokens (.bin)"),

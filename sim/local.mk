@@ -5,9 +5,6 @@ noinst_LIBRARIES += %D%/libsim.a
   %D%/metrics.h %D%/simulate.c %D%/simulate.h %D%/memory.c %D%/memory.h %D%/jitter.c %D%/jitter.h \
   %D%/schedules/emit.c %D%/schedules/emit.h %D%/schedules/gpipe.c \
   %D%/schedules/one_f_one_b.c %D%/schedules/pipedream.c %D%/schedules/twobw.c
-%C%_libsim_a_SOURCES += %D%/model_check.c %D%/model_read.c %D%/model_hf.c %D%/model_hf.h \
-  %D%/weights.c %D%/weights.h
-
 # zero-bubble family and interleaving
 %C%_libsim_a_SOURCES += %D%/schedules/interleaved.c %D%/schedules/zb_h1.c \
   %D%/schedules/zb_h2.c

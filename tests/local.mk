@@ -13,6 +13,7 @@ AM_TESTS_ENVIRONMENT = CK_TAP_LOG_FILE_NAME=-; CK_VERBOSITY=silent; OPENBLAS_NUM
     CK_DEFAULT_TIMEOUT PIPELAG top_srcdir LC_ALL;
 include tests/base.mk
 include tests/sim.mk
+include tests/model.mk
 include tests/gpu.mk
 include tests/train.mk
 include tests/theory.mk

@@ -15,12 +15,6 @@ tests_test_sim_check_LDADD = $(sim_test_libs)
 tests_test_sim_memory_SOURCES = tests/test_sim_memory.c tests/sim_case.h
 tests_test_sim_memory_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 tests_test_sim_memory_LDADD = $(sim_test_libs)
-
-check_PROGRAMS += tests/test_model
-TESTS += tests/test_model
-tests_test_model_SOURCES = tests/test_model.c
-tests_test_model_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
-tests_test_model_LDADD = $(sim_test_libs)
 tests_test_sim_jitter_SOURCES = tests/test_sim_jitter.c tests/sim_case.h
 tests_test_sim_jitter_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 tests_test_sim_jitter_LDADD = $(sim_test_libs)

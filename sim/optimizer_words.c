@@ -1,0 +1,48 @@
+/* Persistent optimizer state in words of fp32, from the published algorithms:
+ * SGD with momentum 1; Signum 1; Lion (2302.06675) 1; Scion (2502.07529) 1;
+ * AdamW (1711.05101), NAdam 2; MARS-AdamW (2411.10438) 3; Adan (2208.06677) 4;
+ * Muon (Jordan 2024) 1 on hidden matrices, AdamW elsewhere;
+ * SOAP (2409.11321) on a matrix [m, n]: 2 mn + 2 m^2 + 2 n^2, a side above 10000 has no
+ * preconditioner; on vectors 2. */
+#include <string.h>
+
+#include "base/err.h"
+#include "sim/work.h"
+
+enum { SOAP_MAX_SIDE = 10000 };
+
+static double soap_words(int64_t m, int64_t n)
+{
+    double x = (double)m, y = (double)n, sides = 0;
+    if (m <= SOAP_MAX_SIDE) sides += 2 * x * x;
+    if (n <= SOAP_MAX_SIDE) sides += 2 * y * y;
+    return 2 + sides / (x * y);
+}
+
+int pl_optimizer_words(const char *optimizer, int64_t in, int64_t out, bool hidden,
+                       double *words)
+{
+    static const struct {
+        const char *name;
+        double hidden, other;
+    } rules[] = {
+        {"sgd", 1, 1},   {"signum", 1, 1}, {"lion", 1, 1},   {"scion", 1, 1},
+        {"adamw", 2, 2}, {"nadam", 2, 2},  {"nadamw", 2, 2}, {"mars", 3, 3},
+        {"adan", 4, 4},  {"muon", 1, 2},
+    };
+    if (!strcmp(optimizer, "soap")) {
+        *words = in > 1 && out > 1 ? soap_words(in, out) : 2;
+        return PL_OK;
+    }
+    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
+        if (!strcmp(rules[i].name, optimizer)) {
+            *words = hidden ? rules[i].hidden : rules[i].other;
+            return PL_OK;
+        }
+    return pl_fail(
+        PL_EUNSUP,
+        "optimizer.name is '%s', whose state the memory model does not know, "
+        "expected sgd, adamw, nadam, muon, lion, signum, scion, mars, adan "
+        "or soap",
+        optimizer);
+}

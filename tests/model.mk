@@ -1,0 +1,9 @@
+# models, what they do and how they are cut
+check_PROGRAMS += tests/test_model tests/test_work
+TESTS += tests/test_model tests/test_work
+tests_test_model_SOURCES = tests/test_model.c
+tests_test_model_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+tests_test_model_LDADD = $(sim_test_libs)
+tests_test_work_SOURCES = tests/test_work.c
+tests_test_work_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+tests_test_work_LDADD = $(sim_test_libs)

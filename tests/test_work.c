@@ -1,0 +1,450 @@
+/* Flops, bytes and exchanges of a block against closed forms and published tables. */
+#define _XOPEN_SOURCE 700
+#include <check.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "sim/model_hf.h"
+#include "sim/work.h"
+
+static const double GIB = 1024.0 * 1024 * 1024;
+
+static struct pl_model preset(const char *name)
+{
+    struct pl_model m = {0};
+    struct pl_config *config = pl_config_new();
+    ck_assert_int_eq(pl_config_set_value(config, "model.preset", name, "test"), 0);
+    ck_assert_msg(!pl_config_resolve(config), "%s", pl_error_text());
+    ck_assert_msg(!pl_model_read(config, &m), "%s", pl_error_text());
+    pl_config_free(config);
+    return m;
+}
+
+static const struct pl_parallel alone = {.tp = 1, .ep = 1, .cp = 1, .dp = 1};
+
+static struct pl_work block(const struct pl_model *m, struct pl_parallel p, int64_t b,
+                            int64_t s, enum pl_block kind)
+{
+    struct pl_work work;
+    struct pl_batch batch = {b, s};
+    ck_assert_msg(!pl_parallel_check(&p, m, &batch), "%s", pl_error_text());
+    ck_assert_msg(!pl_work_block(m, &p, &batch, kind, "adamw", &work), "%s",
+                  pl_error_text());
+    return work;
+}
+
+/* Korthikanti et al., Table 2 and section 4: every line of it, b = 2, s = 2048. */
+START_TEST(activations_of_gpt)
+{
+    struct pl_model m = preset("megatron-22b");
+    const double s = 2048, h = 6144, a = 64, sbh = 2 * s * h, core = 5 * a * s / h;
+    for (int t = 1; t <= 8; t *= 2) {
+        struct pl_parallel p = alone;
+        p.tp = t;
+        struct pl_work w = block(&m, p, 2, 2048, PL_BLOCK_DENSE);
+        ck_assert_double_eq_tol(w.act_bytes, sbh * (10 + 24.0 / t + core / t), 1);
+        ck_assert_double_eq(w.kept_bytes, sbh * (8 + 24.0 / t));
+        ck_assert_double_eq(w.live_bytes, w.act_bytes);
+        p.recompute = PL_RECOMPUTE_SELECTIVE;
+        w = block(&m, p, 2, 2048, PL_BLOCK_DENSE);
+        ck_assert_double_eq_tol(w.act_bytes, sbh * (10 + 24.0 / t), 1);
+        ck_assert_double_eq(w.recompute_flops, w.attention_flops);
+        p.sp = true;
+        w = block(&m, p, 2, 2048, PL_BLOCK_DENSE);
+        ck_assert_double_eq_tol(w.act_bytes, sbh * 34 / t, 1);
+        ck_assert_double_eq_tol(w.kept_bytes, sbh * 32 / t, 1);
+        p.recompute = PL_RECOMPUTE_NONE;
+        w = block(&m, p, 2, 2048, PL_BLOCK_DENSE);
+        ck_assert_double_eq_tol(w.act_bytes, sbh * (34 + core) / t, 1);
+        p.recompute = PL_RECOMPUTE_FULL;
+        w = block(&m, p, 2, 2048, PL_BLOCK_DENSE);
+        ck_assert_double_eq(w.act_bytes, sbh * 2 / t);
+        ck_assert_double_eq_tol(w.live_bytes, sbh * (34 + core) / t, 1);
+        ck_assert_double_eq(w.recompute_flops, w.forward_flops);
+        p.sp = false;
+        w = block(&m, p, 2, 2048, PL_BLOCK_DENSE);
+        ck_assert_double_eq(w.act_bytes, sbh * 2);
+    }
+    /* section 4.3: what the ends add, 4 s b h / t (1 + v/h) + s b h p / t at p = 1 */
+    struct pl_parallel p = alone;
+    p.tp = 8;
+    p.sp = true;
+    double ends = block(&m, p, 2, 2048, PL_BLOCK_EMBEDDING).act_bytes +
+                  block(&m, p, 2, 2048, PL_BLOCK_HEAD).act_bytes;
+    ck_assert_double_eq(ends, 4 * sbh / 8 * (1 + 51200 / h) + sbh / 8);
+}
+END_TEST
+
+/* Korthikanti et al.: first stage, GiB per GPU, and weights + gradients + optimizer. */
+static const struct {
+    const char *name;
+    int64_t b;
+    int p, v;
+    double none, both, state;        /* GiB: no recomputation, SP + selective */
+    double sp, selective, all, full; /* percent of none, as printed in figure 7 */
+} memory[] = {
+    {"megatron-22b", 4, 1, 1, 59.25, 9.5625, 45.56, 66.84, 49.42, 16.18, 7.64},
+    {"megatron-175b", 1, 8, 3, 66.84, 12.35, 45.56, 62.04, 56.53, 18.49, 8.71},
+    {"megatron-530b", 1, 35, 3, 114.02, 23.08, 31.64, 58.31, 62.04, 20.27, 9.42},
+    {"megatron-1t", 1, 64, 1, 131.25, 26.56, 32.96, 58.31, 62.04, 20.27, 9.42},
+};
+
+START_TEST(memory_table)
+{
+    const int i = _i, p = memory[i].p, v = memory[i].v;
+    struct pl_model m = preset(memory[i].name);
+    struct pl_parallel x = alone;
+    x.tp = 8;
+    struct pl_work none = block(&m, x, memory[i].b, 2048, PL_BLOCK_DENSE);
+    /* interleaving: (1 + (p-1)/(p v)) L layers in flight on the first stage */
+    double layers = m.layers * (v > 1 ? 1 + (p - 1.0) / (p * v) : 1);
+    ck_assert_double_eq_tol(layers * none.act_bytes / GIB, memory[i].none, .005);
+    double state = none.weight_bytes + none.gradient_bytes + none.optimizer_bytes;
+    /* the printed ones are 18 bytes of 12 l h^2: biases and norms are below .1 % */
+    double printed = 18.0 * 12 * m.layers * m.hidden * m.hidden / 8 / p / GIB;
+    ck_assert_double_eq_tol(printed, memory[i].state, .005);
+    ck_assert_double_eq_tol(state * m.layers / p / GIB / printed, 1, .001);
+    x.recompute = PL_RECOMPUTE_FULL;
+    double full = block(&m, x, memory[i].b, 2048, PL_BLOCK_DENSE).act_bytes;
+    x.recompute = PL_RECOMPUTE_SELECTIVE;
+    double selective = block(&m, x, memory[i].b, 2048, PL_BLOCK_DENSE).act_bytes;
+    x.sp = true;
+    double both = block(&m, x, memory[i].b, 2048, PL_BLOCK_DENSE).act_bytes;
+    ck_assert_double_eq_tol(layers * both / GIB, memory[i].both, .005);
+    x.recompute = PL_RECOMPUTE_NONE;
+    double sp = block(&m, x, memory[i].b, 2048, PL_BLOCK_DENSE).act_bytes;
+    /* The printed percentages differ from the paper's own formulas by up to .14 points
+     * (bars of a figure); two digits are what agrees. */
+    ck_assert_double_eq_tol(100 * sp / none.act_bytes, memory[i].sp, .15);
+    ck_assert_double_eq_tol(100 * selective / none.act_bytes, memory[i].selective, .15);
+    ck_assert_double_eq_tol(100 * both / none.act_bytes, memory[i].all, .15);
+    ck_assert_double_eq_tol(100 * full / none.act_bytes, memory[i].full, .15);
+}
+END_TEST
+
+/* Narayanan et al. SC'21: 96 B s l h^2 (1 + s/6h + V/16lh) with full recomputation. */
+START_TEST(flops_of_gpt)
+{
+    static const char *const names[] = {"megatron-1.7b", "megatron-18.4b",
+                                        "megatron-145.6b", "megatron-1t"};
+    for (size_t i = 0; i < 4; i++) {
+        struct pl_model m = preset(names[i]);
+        struct pl_parallel p = alone;
+        p.recompute = PL_RECOMPUTE_FULL;
+        struct pl_work w = block(&m, p, 1, 2048, PL_BLOCK_DENSE);
+        struct pl_work head = block(&m, p, 1, 2048, PL_BLOCK_HEAD);
+        double s = 2048, h = m.hidden, l = m.layers, V = m.vocab;
+        double sum =
+            l * (w.forward_flops + w.input_flops + w.weight_flops + w.recompute_flops);
+        sum += head.forward_flops + head.input_flops + head.weight_flops;
+        ck_assert_double_eq(head.recompute_flops, 0);
+        double formula = 96 * s * l * h * h * (1 + s / (6 * h) + V / (16 * l * h));
+        ck_assert_double_eq_tol(sum / formula, 1, 1e-12);
+        p.tp = 8;
+        struct pl_work part = block(&m, p, 1, 2048, PL_BLOCK_DENSE);
+        ck_assert_double_eq_tol(8 * part.forward_flops / w.forward_flops, 1, 1e-12);
+        ck_assert_double_eq_tol(8 * part.input_flops / w.input_flops, 1, 1e-12);
+        p.flash = true;
+        ck_assert_double_eq_tol(block(&m, p, 1, 2048, PL_BLOCK_DENSE).input_flops,
+                                part.input_flops + part.attention_flops / 2, 1);
+    }
+}
+END_TEST
+
+/* 6 N + 12 L d T of the whole model is the sum over its blocks, for every family. */
+START_TEST(flops_are_those_of_mfu)
+{
+    static const char *const names[] = {
+        "llama-3-8b",  "qwen2-7b",    "qwen3-30b-a3b", "mixtral-8x7b",    "gpt-2-small",
+        "deepseek-v3", "olmoe-1b-7b", "smollm-135m",   "deepseek-v2-lite"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        struct pl_model m = preset(names[i]);
+        int dense = m.experts ? m.dense_layers : m.layers;
+        double sum = 0, s = 1024;
+        struct pl_work w[3] = {block(&m, alone, 1, 1024, PL_BLOCK_DENSE)};
+        w[1] =
+            m.experts ? block(&m, alone, 1, 1024, PL_BLOCK_MOE) : (struct pl_work){0};
+        w[2] = block(&m, alone, 1, 1024, PL_BLOCK_HEAD);
+        double count[] = {dense, m.layers - dense, 1};
+        for (int k = 0; k < 3; k++)
+            sum +=
+                count[k] * (w[k].forward_flops + w[k].input_flops + w[k].weight_flops);
+        /* N counts gains, biases and router biases, which are no matrix products */
+        double whole = pl_model_flops(&m, 1024) * s;
+        ck_assert_msg(sum <= whole && sum > whole * (1 - 2e-3), "%s: %.6g of %.6g",
+                      names[i], sum, whole);
+    }
+}
+END_TEST
+
+/* Gated MLP, grouped queries, no dropout, fused attention: every tensor by hand. */
+START_TEST(activations_of_llama)
+{
+    struct pl_model m = preset("llama-3-8b");
+    struct pl_parallel p = alone;
+    p.flash = true;
+    const double h = 4096, kv = 1024, f = 14336, a = 32, tokens = 8192;
+    struct pl_work w = block(&m, p, 1, 8192, PL_BLOCK_DENSE);
+    double each =
+        4 * h + 2 * h + 2 * (h + 2 * kv) + 4 * a + 2 * h + 2 * h + 4 * f + 2 * f;
+    ck_assert_double_eq(w.act_bytes, tokens * each);
+    double kept = 2 * (h + h + 2 * kv) + 2 * (h + h) + 2 * (h + 2 * f) + 2 * (f + h);
+    ck_assert_double_eq(w.kept_bytes, tokens * kept);
+    p.cp = 4;
+    ck_assert_double_eq(block(&m, p, 1, 8192, PL_BLOCK_DENSE).act_bytes,
+                        tokens * each / 4);
+    p.cp = 1;
+    p.flash = false; /* softmax output, 2 a s b bytes a row */
+    ck_assert_double_eq(block(&m, p, 1, 8192, PL_BLOCK_DENSE).act_bytes,
+                        tokens * (each - 4 * a + 2 * a * 8192));
+}
+END_TEST
+
+static double gemm_flops(const struct pl_work *w, const char *name)
+{
+    for (int i = 0; i < w->n_gemms; i++) {
+        const struct pl_gemm *g = &w->gemm[i];
+        if (!strcmp(g->name, name)) return 2 * g->M * g->N * g->K * g->count;
+    }
+    ck_abort_msg("no product %s", name);
+}
+
+START_TEST(products)
+{
+    struct pl_model m = preset("mixtral-8x7b");
+    struct pl_parallel p = {
+        .tp = 2, .sp = true, .ep = 4, .cp = 2, .dp = 4, .flash = true};
+    struct pl_work w = block(&m, p, 3, 4096, PL_BLOCK_MOE);
+    const double tokens = 3 * 2048, h = 4096, f = 14336;
+    ck_assert_int_eq(w.n_gemms, 7); /* qkv scores sum proj router up down */
+    ck_assert_double_eq(gemm_flops(&w, "qkv"), 2 * tokens * h * (h + 2048) / 2);
+    ck_assert_double_eq(gemm_flops(&w, "scores"), 2.0 * 3 * 2048 * 4096 * 128 * 16);
+    ck_assert_double_eq(gemm_flops(&w, "router"), 2 * tokens / 2 * h * 8);
+    ck_assert_double_eq(gemm_flops(&w, "expert_up"), 2 * tokens * 2 * h * f);
+    ck_assert_double_eq(gemm_flops(&w, "expert_down"), tokens * 2 * h * f);
+    double sum = 0, plain = 0;
+    for (int i = 0; i < w.n_gemms; i++) {
+        const struct pl_gemm *g = &w.gemm[i];
+        sum += 2 * g->M * g->N * g->K * g->count;
+        if (!g->attention) plain += 2 * g->M * g->N * g->K * g->count;
+        if (strcmp(g->name, "expert_up")) continue;
+        ck_assert_double_eq(g->count, 2);                         /* 8 experts on 4 */
+        ck_assert_double_eq(g->M, tokens * 4 /* GPUs */ * 2 / 8); /* even load */
+        ck_assert_double_eq(g->N, f);
+    }
+    ck_assert_double_eq_tol(sum / w.forward_flops, 1, 1e-12);
+    ck_assert_double_eq_tol(plain / w.weight_flops, 1, 1e-12);
+    ck_assert_double_eq(w.expert_params, 2 * 3 * h * f / 2);
+}
+END_TEST
+
+/* Weights on all ranks together are the model's, once what is replicated is taken off.
+ */
+START_TEST(state)
+{
+    struct pl_model m = preset("llama-3-8b");
+    struct pl_parallel p = alone;
+    struct pl_work whole = block(&m, p, 1, 2048, PL_BLOCK_DENSE);
+    ck_assert_double_eq(whole.params, (double)pl_model_count(&m).dense_block);
+    ck_assert_double_eq(whole.weight_bytes, 2 * whole.params);
+    ck_assert_double_eq(whole.gradient_bytes, 4 * whole.params);
+    ck_assert_double_eq(whole.optimizer_bytes, 12 * whole.params);
+    p.tp = 8;
+    struct pl_work part = block(&m, p, 1, 2048, PL_BLOCK_DENSE);
+    ck_assert_double_eq(8 * part.params, whole.params + 7 * 2 * 4096);
+    p.tp = 1;
+    p.zero = 1;
+    p.dp = 16;
+    p.cp = 2;
+    ck_assert_double_eq(block(&m, p, 1, 2048, PL_BLOCK_DENSE).optimizer_bytes,
+                        12 * whole.params / 32);
+    m = preset("olmoe-1b-7b");
+    p.ep = 8;
+    part = block(&m, p, 1, 2048, PL_BLOCK_MOE);
+    struct pl_model_count c = pl_model_count(&m);
+    double experts = 64.0 * 3 * 2048 * 1024, rest = (double)c.moe_block - experts;
+    ck_assert_double_eq(part.expert_params, experts / 8);
+    ck_assert_double_eq(part.params, experts / 8 + rest);
+    ck_assert_double_eq_tol(part.optimizer_bytes, 12 * (experts / 8 / 4 + rest / 32),
+                            1);
+    struct pl_work muon;
+    struct pl_batch batch = {1, 2048};
+    p = alone;
+    ck_assert_int_eq(pl_work_block(&m, &p, &batch, PL_BLOCK_MOE, "muon", &muon), 0);
+    double vectors = 2 * 2048 + 4096; /* norms, and norms of queries and keys */
+    ck_assert_double_eq(muon.optimizer_bytes, 8 * muon.params + 4 * vectors);
+    ck_assert_int_eq(pl_work_block(&m, &p, &batch, PL_BLOCK_MOE, "adagrad", &muon),
+                     PL_EUNSUP);
+    ck_assert_ptr_nonnull(strstr(pl_error_text(), "optimizer.name is 'adagrad'"));
+    double words;
+    ck_assert_int_eq(pl_optimizer_words("soap", 576, 1536, true, &words), 0);
+    ck_assert_double_eq_tol(words, 2 + 2.0 * (576 * 576 + 1536 * 1536) / (576 * 1536),
+                            1e-12);
+}
+END_TEST
+
+/* Sums of count * bytes of a kind in a phase. */
+static double exchanged(const struct pl_work *w, enum pl_comm_kind kind,
+                        enum pl_group group, enum pl_phase phase, double *count)
+{
+    double bytes = 0;
+    *count = 0;
+    for (int i = 0; i < w->n_comms; i++) {
+        const struct pl_comm *c = &w->comm[i];
+        if (c->kind != kind || c->group != group || c->phase != phase) continue;
+        bytes += c->count * c->bytes;
+        *count += c->count;
+    }
+    return bytes;
+}
+
+START_TEST(exchanges)
+{
+    struct pl_model m = preset("megatron-22b");
+    struct pl_parallel p = alone;
+    double n, whole = 2.0 * 4 * 2048 * 6144;
+    ck_assert_int_eq(block(&m, p, 4, 2048, PL_BLOCK_DENSE).n_comms, 0);
+    p.tp = 8;
+    struct pl_work w = block(&m, p, 4, 2048, PL_BLOCK_DENSE);
+    ck_assert_double_eq(exchanged(&w, PL_COMM_ALL_REDUCE, PL_GROUP_TP, PL_PHASE_F, &n),
+                        2 * whole);
+    ck_assert_double_eq(n, 2);
+    ck_assert_double_eq(exchanged(&w, PL_COMM_ALL_REDUCE, PL_GROUP_TP, PL_PHASE_B, &n),
+                        2 * whole);
+    ck_assert_double_eq(exchanged(&w, PL_COMM_ALL_GATHER, PL_GROUP_TP, PL_PHASE_F, &n),
+                        0);
+    p.sp = true;
+    p.recompute = PL_RECOMPUTE_FULL;
+    w = block(&m, p, 4, 2048, PL_BLOCK_DENSE);
+    for (int phase = PL_PHASE_F; phase <= PL_PHASE_R; phase++) {
+        exchanged(&w, PL_COMM_ALL_GATHER, PL_GROUP_TP, (enum pl_phase)phase, &n);
+        ck_assert_double_eq(n, 2);
+        exchanged(&w, PL_COMM_REDUCE_SCATTER, PL_GROUP_TP, (enum pl_phase)phase, &n);
+        ck_assert_double_eq(n, phase == PL_PHASE_W ? 0 : 2);
+    }
+    m = preset("deepseek-v3");
+    p = alone;
+    p.ep = 64;
+    p.dp = 64;
+    w = block(&m, p, 1, 4096, PL_BLOCK_MOE);
+    ck_assert_double_eq(exchanged(&w, PL_COMM_ALL_TO_ALL, PL_GROUP_EP, PL_PHASE_F, &n),
+                        2 * 2.0 * 4096 * 8 * 7168);
+    m = preset("llama-3-405b");
+    p = alone;
+    p.cp = 4;
+    w = block(&m, p, 1, 131072, PL_BLOCK_DENSE);
+    ck_assert_double_eq(exchanged(&w, PL_COMM_SEND, PL_GROUP_CP, PL_PHASE_F, &n),
+                        3 * 2.0 * 32768 * 2 * 8 * 128);
+}
+END_TEST
+
+/* Zero Bubble's 14.6B and 6.2B runs: 10.5 and 25.2 MB (10^6) between stages. */
+START_TEST(boundary)
+{
+    struct pl_model m = {.hidden = 5120};
+    struct pl_parallel p = alone;
+    struct pl_batch batch = {1, 1024};
+    ck_assert_double_eq(pl_work_boundary(&m, &p, &batch), 10485760);
+    p.tp = 8;
+    ck_assert_double_eq(pl_work_boundary(&m, &p, &batch), 10485760);
+    p.scatter_gather = true;
+    ck_assert_double_eq(pl_work_boundary(&m, &p, &batch), 10485760 / 8);
+    p.scatter_gather = false;
+    p.sp = true;
+    p.cp = 2;
+    ck_assert_double_eq(pl_work_boundary(&m, &p, &batch), 10485760 / 16);
+    m.hidden = 4096;
+    batch.b = 3;
+    ck_assert_double_eq_tol(pl_work_boundary(&m, &alone, &batch), 25.2e6, .05e6);
+}
+END_TEST
+
+/* Combinations that Megatron refuses too. */
+START_TEST(refusals)
+{
+    static const struct {
+        const char *model;
+        struct pl_parallel p;
+        int64_t b, s;
+        const char *message;
+    } cases[] = {
+        {"llama-3-8b", {.tp = 3, .ep = 1, .cp = 1, .dp = 1}, 1, 8, "parallel.tp is 3"},
+        {"llama-3-8b", {.tp = 16, .ep = 1, .cp = 1, .dp = 1}, 1, 8, "model.kv_heads"},
+        {"llama-3-8b",
+         {.tp = 1, .ep = 2, .cp = 1, .dp = 2},
+         1,
+         8,
+         "model.experts is 0"},
+        {"llama-3-8b", {.tp = 1, .ep = 1, .cp = 3, .dp = 1}, 1, 8, "parallel.cp is 3"},
+        {"llama-3-8b",
+         {.tp = 8, .ep = 1, .cp = 1, .dp = 1, .sp = true},
+         1,
+         12,
+         "parallel.tp is 8 with parallel.sp"},
+        {"llama-3-8b",
+         {.tp = 1, .ep = 1, .cp = 1, .dp = 1, .zero = 2},
+         1,
+         8,
+         "parallel.zero is 2"},
+        {"llama-3-8b", {.tp = 0, .ep = 1, .cp = 1, .dp = 1}, 1, 8, "parallel.tp is 0"},
+        {"llama-3-8b",
+         {.tp = 1, .ep = 1, .cp = 1, .dp = 1},
+         0,
+         8,
+         "parallel.micro_batch is 0"},
+        {"gpt-2-small",
+         {.tp = 1, .ep = 1, .cp = 1, .dp = 1},
+         1,
+         2048,
+         "model.positions (1024)"},
+        {"mixtral-8x7b",
+         {.tp = 1, .ep = 3, .cp = 1, .dp = 3},
+         1,
+         8,
+         "parallel.ep is 3"},
+        {"mixtral-8x7b",
+         {.tp = 1, .ep = 4, .cp = 1, .dp = 2},
+         1,
+         8,
+         "parallel.cp * parallel.dp"},
+        {"mixtral-8x7b",
+         {.tp = 2, .ep = 1, .cp = 1, .dp = 1},
+         1,
+         8,
+         "parallel.sp is no"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct pl_model m = preset(cases[i].model);
+        struct pl_batch batch = {cases[i].b, cases[i].s};
+        ck_assert_int_eq(pl_parallel_check(&cases[i].p, &m, &batch), PL_ECONFIG);
+        ck_assert_msg(strstr(pl_error_text(), cases[i].message) != NULL,
+                      "\"%s\" lacks \"%s\"", pl_error_text(), cases[i].message);
+    }
+    ck_assert(pl_parallel_gpus(&cases[4].p, 4) == 32);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("work");
+    TCase *t = tcase_create("work");
+    tcase_add_test(t, activations_of_gpt);
+    tcase_add_loop_test(t, memory_table, 0, (int)(sizeof memory / sizeof *memory));
+    tcase_add_test(t, flops_of_gpt);
+    tcase_add_test(t, flops_are_those_of_mfu);
+    tcase_add_test(t, activations_of_llama);
+    tcase_add_test(t, products);
+    tcase_add_test(t, state);
+    tcase_add_test(t, exchanges);
+    tcase_add_test(t, boundary);
+    tcase_add_test(t, refusals);
+    suite_add_tcase(s, t);
+    SRunner *r = srunner_create(s);
+    srunner_run_all(r, CK_ENV);
+    int bad = srunner_ntests_failed(r);
+    srunner_free(r);
+    return bad ? EXIT_FAILURE : EXIT_SUCCESS;
+}
