@@ -3,3 +3,5 @@
 %C%_libsim_a_SOURCES += %D%/weights.c %D%/weights.h %D%/parallel.c %D%/parallel.h
 %C%_libsim_a_SOURCES += %D%/work.c %D%/work.h %D%/work_parts.h %D%/work_products.c \
   %D%/work_activations.c %D%/work_traffic.c %D%/work_exchanges.c %D%/optimizer_words.c
+%C%_libsim_a_SOURCES += %D%/split.c %D%/split.h %D%/split_layout.c %D%/split_layout.h \
+  %D%/split_work.c

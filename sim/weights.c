@@ -86,6 +86,15 @@ static void add_experts(struct list *list)
     if (m->shared_gate) add(list, "shared_gate", m->hidden, 1, PL_CUT_NONE);
 }
 
+static void add_prediction(struct list *list)
+{
+    int64_t d = list->model->hidden;
+    add_norm(list, "hidden_norm");
+    add_norm(list, "embedding_norm");
+    add_norm(list, "final_norm");
+    add(list, "mtp_proj", 2 * d, d, PL_CUT_COLUMN);
+}
+
 int pl_weights(const struct pl_model *model, enum pl_block block,
                struct pl_weight out[PL_MAX_WEIGHTS])
 {
@@ -101,13 +110,16 @@ int pl_weights(const struct pl_model *model, enum pl_block block,
         add(&list, "head", model->hidden, model->vocab, PL_CUT_COLUMN)->tied =
             model->tied;
     } else {
+        bool moe = block == PL_BLOCK_MOE ||
+                   (block == PL_BLOCK_MTP && pl_model_is_moe(model, model->layers - 1));
+        if (block == PL_BLOCK_MTP) add_prediction(&list);
         add_norm(&list, "norm_1");
         if (model->kv_lora_rank)
             add_latent_attention(&list);
         else
             add_attention(&list);
         add_norm(&list, "norm_2");
-        if (block == PL_BLOCK_MOE)
+        if (moe)
             add_experts(&list);
         else
             add_mlp(&list, "mlp_up", "mlp_down", model->ffn, false);

@@ -5,7 +5,16 @@
 
 #include "sim/model.h"
 
-enum pl_block { PL_BLOCK_DENSE, PL_BLOCK_MOE, PL_BLOCK_EMBEDDING, PL_BLOCK_HEAD };
+/* MTP: a multi-token prediction module, a layer like the last one behind a projection
+ * of the layer's input and the next token's embedding (DeepSeek-V3 2412.19437,
+ * section 2.2); it is in no parameter count of struct pl_model_count. */
+enum pl_block {
+    PL_BLOCK_DENSE,
+    PL_BLOCK_MOE,
+    PL_BLOCK_EMBEDDING,
+    PL_BLOCK_HEAD,
+    PL_BLOCK_MTP
+};
 
 /* How tensor parallelism cuts a matrix [in, out]. */
 enum pl_cut {
@@ -14,7 +23,7 @@ enum pl_cut {
     PL_CUT_NONE    /* every rank has all of it */
 };
 
-enum { PL_MAX_WEIGHTS = 16 };
+enum { PL_MAX_WEIGHTS = 20 };
 
 struct pl_weight {
     const char *name;

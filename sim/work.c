@@ -30,7 +30,7 @@ double pl_work_in(const struct pl_work_case *c, const struct pl_weight *w)
 
 bool pl_work_is_layer(const struct pl_work_case *c)
 {
-    return c->block == PL_BLOCK_DENSE || c->block == PL_BLOCK_MOE;
+    return c->block != PL_BLOCK_EMBEDDING && c->block != PL_BLOCK_HEAD;
 }
 
 static int hold_state(const struct pl_work_case *c, const char *optimizer,
@@ -67,6 +67,8 @@ int pl_work_block(const struct pl_model *model, const struct pl_parallel *parall
         .model = model,
         .parallel = parallel,
         .block = block,
+        .moe = block == PL_BLOCK_MOE ||
+               (block == PL_BLOCK_MTP && pl_model_is_moe(model, model->layers - 1)),
         .tokens = (double)batch->b * (double)batch->s / parallel->cp,
         .b = (double)batch->b,
         .s = (double)batch->s,

@@ -11,7 +11,7 @@
 #include "sim/parallel.h"
 #include "sim/weights.h"
 
-enum { PL_MAX_GEMMS = 16, PL_MAX_COMMS = 32 };
+enum { PL_MAX_GEMMS = 20, PL_MAX_COMMS = 40 };
 
 /* count products [M, K] x [K, N] in the forward pass: 2 M N K flops each. Backward of a
  * weight: input gradient [M, N] x [N, K], weight gradient [K, M] x [M, N]. Backward of

@@ -108,6 +108,11 @@ static void hold_layer(struct held *h)
 {
     const struct pl_model *m = h->c->model;
     double d = m->hidden, sp = h->c->shard;
+    if (h->c->block == PL_BLOCK_MTP) {
+        hold(h, 3 * d, 2, sp);    /* inputs of its three norms */
+        hold_input(h, 2 * d, sp); /* of the projection */
+        keep_gradient(h, d, h->c->t);
+    }
     hold(h, 2 * d, 2, sp); /* inputs of the two norms */
     if (m->dropout) hold(h, 2 * d, 1, sp);
     if (m->kv_lora_rank)
@@ -115,7 +120,7 @@ static void hold_layer(struct held *h)
     else
         hold_attention(h);
     hold_input(h, d, sp);
-    if (h->c->block == PL_BLOCK_MOE)
+    if (h->c->moe)
         hold_experts(h);
     else
         hold_mlp(h, m->ffn, 1, sp);
@@ -150,7 +155,8 @@ void pl_work_activations(const struct pl_work_case *c, struct pl_work *out)
     out->kept_bytes = c->tokens * h.kept;
     if (!pl_work_is_layer(c)) return;
     if (c->parallel->recompute == PL_RECOMPUTE_FULL)
-        out->act_bytes = c->tokens * 2 * c->model->hidden / c->shard;
+        out->act_bytes = c->tokens * 2 * c->model->hidden / c->shard *
+                         (c->block == PL_BLOCK_MTP ? 2 : 1);
     else if (c->parallel->recompute == PL_RECOMPUTE_SELECTIVE)
         out->act_bytes -= c->tokens * h.core;
 }

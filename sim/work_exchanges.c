@@ -38,8 +38,9 @@ static void add_layer(const struct pl_work_case *c, struct pl_work *out)
 {
     const struct pl_model *m = c->model;
     double whole = 2 * c->tokens * m->hidden;
-    add_tensor(c, out, 1, whole); /* attention */
-    if (c->block == PL_BLOCK_MOE) {
+    add_tensor(c, out, 1, whole);                                   /* attention */
+    if (c->block == PL_BLOCK_MTP) add_tensor(c, out, 1, 2 * whole); /* projection */
+    if (c->moe) {
         double sent = whole * m->experts_per_token;
         add_tensor(c, out, 1, sent);
         if (m->shared_ffn) add_tensor(c, out, 1, whole);

@@ -8,6 +8,7 @@ struct pl_work_case {
     const struct pl_model *model;
     const struct pl_parallel *parallel;
     enum pl_block block;
+    bool moe;      /* a layer with experts */
     double tokens; /* of a microbatch on one GPU: b s / cp */
     double b, s;
     double t;     /* tp */

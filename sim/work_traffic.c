@@ -35,7 +35,11 @@ static void add_layer(const struct pl_work_case *c, struct traffic *x)
         x->forward += 4 * qk / t;
         x->backward += 4 * qk / t;
     }
-    if (c->block == PL_BLOCK_MOE) {
+    if (c->block == PL_BLOCK_MTP) { /* three norms */
+        x->forward += 3 * 4 * d / sp;
+        x->backward += 3 * 6 * d / sp;
+    }
+    if (c->moe) {
         double k = m->experts_per_token;
         add_mlp(m, m->expert_ffn, k, t, x);
         add_mlp(m, m->shared_ffn, 1, t, x);

@@ -7,3 +7,9 @@ tests_test_model_LDADD = $(sim_test_libs)
 tests_test_work_SOURCES = tests/test_work.c
 tests_test_work_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 tests_test_work_LDADD = $(sim_test_libs)
+
+check_PROGRAMS += tests/test_split
+TESTS += tests/test_split
+tests_test_split_SOURCES = tests/test_split.c
+tests_test_split_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+tests_test_split_LDADD = $(sim_test_libs)
