@@ -7,3 +7,5 @@ noinst_LIBRARIES += %D%/libbase.a
   %D%/json_read.c %D%/json_read.h
 nodist_%C%_libbase_a_SOURCES = %D%/builtin_data.c
 %C%_libbase_a_CPPFLAGS = $(AM_CPPFLAGS) $(YAML_CFLAGS) $(ZLIB_CFLAGS) $(JANSSON_CFLAGS)
+%C%_libbase_a_SOURCES += %D%/xml.c %D%/xml.h
+%C%_libbase_a_CPPFLAGS += $(EXPAT_CFLAGS)

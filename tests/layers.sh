@@ -19,6 +19,7 @@ traces/record\.[ch]	sim/.*|train/run\.h|theory/claim\.h
 cli/.*	(base|sim|gpu|train|theory|traces|cli)/.*
 .*	config\.h
 base/yaml\.c	yaml\.h
+base/xml\.c	expat\.h
 base/file\.c	zlib\.h
 base/json_read\.c	jansson\.h
 base/rng\.c	Random123/.*
@@ -92,6 +93,7 @@ base/err.c "sim/model.h"
 base/config.c <yaml.h>
 base/units.c <zlib.h>
 base/json.c <jansson.h>
+base/units.c <expat.h>
 base/log.c "base/config_types.h"
 sim/planted.c "train/run.h"
 sim/planted.c "base/config_types.h"
