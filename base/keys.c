@@ -10,6 +10,7 @@
 #define TEXT(name, fallback, help) {name, PL_KEY_TEXT, "", fallback, 0, 0, NULL, help}
 #define NAME(name, fallback, choices, help)                                            \
     {name, PL_KEY_NAME, "", fallback, 0, 0, choices, help}
+#define TIME(name, fallback, help) {name, PL_KEY_TIME, "s", fallback, 0, 0, NULL, help}
 #define TIMES(name, fallback, help) {name, PL_KEY_TIMES, "s", fallback, 0, 0, NULL, help}
 /* clang-format on */
 
@@ -54,6 +55,35 @@ const struct pl_key pl_keys[] = {
          "part of the shorter op that an overlapped pair of F and BW hides"),
     TIMES("link.time", "0",
           "one transfer between neighbouring devices (one, P-1 or P: a ring)"),
+
+    TEXT("cluster.preset", "",
+         "cluster.* keys from a built-in cluster, a YAML file, a .xml of NCCL or a .txt of "
+         "`nvidia-smi topo -m`, where not given otherwise: see pipelag-cluster(1)"),
+    TEXT("cluster.topology", "",
+         "file of nvidia-smi or NCCL that tells the inside of a node"),
+    TEXT("cluster.name", "", "what to call the cluster"),
+    TEXT("cluster.levels", "",
+         "members of each level, outermost first: 'rack:2 node:4 gpu:8'"),
+    TEXT("cluster.links", "",
+         "link that joins the members of each level; the lists below override it (-: "
+         "not)"),
+    TEXT("cluster.bandwidth", "",
+         "line rate per direction of a port (GPU, NIC, uplink) of each level"),
+    TEXT("cluster.achieved", "", "part of the line rate that large transfers get"),
+    TEXT("cluster.latency", "", "one small message at each level"),
+    TEXT("cluster.ports", "",
+         "ports of a member of each level (NICs of a node); 0: one for each GPU"),
+    TIME("cluster.launch", "18.5 us", "start of one collective on host and GPU"),
+    TEXT("cluster.gpu.name", "", "GPU"),
+    REAL("cluster.gpu.bf16", "0", 0, 1e9, "Tflop/s", "dense bf16 peak (V100: fp16)"),
+    REAL("cluster.gpu.tf32", "0", 0, 1e9, "Tflop/s", "dense tf32 peak; 0: none"),
+    REAL("cluster.gpu.fp32", "0", 0, 1e9, "Tflop/s", "fp32 peak"),
+    TEXT("cluster.gpu.memory", "", "memory of a GPU, such as 80 GiB"),
+    TEXT("cluster.gpu.memory_bandwidth", "", "of a GPU, such as 2039 GB/s"),
+    REAL("cluster.gpu.gemm_fraction", "0.8", 0.001, 1.2, "",
+         "part of the peak that a large GEMM reaches"),
+    REAL("cluster.gpu.memory_fraction", "0.9", 0.001, 1, "",
+         "part of the memory bandwidth that a large copy reaches"),
 
     TEXT("model.preset", "",
          "model.* keys from a built-in model, a YAML file or a Hugging Face "

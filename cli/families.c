@@ -1,6 +1,7 @@
 /* The NAME keys whose choices are families of the layers above base/. */
 #include "cli/cmd.h"
 #include "gpu/device.h"
+#include "sim/cluster.h"
 #include "sim/model_hf.h"
 #include "sim/schedule.h"
 #include "train/correct.h"
@@ -16,4 +17,5 @@ void pl_cmd_register_families(void)
     pl_config_register("corrector.name", pl_corrector_names());
     pl_config_register("rate.schedule", pl_rate_names);
     pl_model_register();
+    pl_cluster_register();
 }

@@ -7,4 +7,5 @@ bin_PROGRAMS += %D%/pipelag
 %C%_pipelag_SOURCES += %D%/cmd_run.c %D%/experiment.c %D%/experiment.h %D%/job.c %D%/report.c \
   %D%/report.h %D%/report_print.c %D%/session.c %D%/session.h %D%/verdicts.c %D%/verdicts.h %D%/workers.c %D%/workers.h
 %C%_pipelag_SOURCES += %D%/cmd_trace.c %D%/cmd_figure.c
+%C%_pipelag_SOURCES += %D%/cmd_cluster.c %D%/print_cluster.c %D%/print_cluster.h
 %C%_pipelag_LDADD = $(PL_LIBS) $(PL_SYSLIBS)

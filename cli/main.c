@@ -21,6 +21,8 @@ const struct pl_command pl_commands[] = {
      pl_cmd_theory},
     {"trace", "validate, look into, export and compare traces", pl_cmd_trace},
     {"figure", "draw figures out of a trace", pl_cmd_figure},
+    {"cluster", "show a cluster: links, message and all-reduce times; list presets",
+     pl_cmd_cluster},
     {"config", "print the configuration, its keys or the arms of an experiment",
      pl_cmd_config},
     {NULL, NULL, NULL},

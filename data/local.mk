@@ -9,6 +9,8 @@ PL_PRESETS += data/models/qwen.yaml
 PL_PRESETS += data/models/mixtral.yaml
 PL_PRESETS += data/models/olmoe.yaml
 PL_PRESETS += data/models/deepseek.yaml
+PL_PRESETS += data/clusters/nvlink.yaml
+PL_PRESETS += data/clusters/pcie.yaml
 EXTRA_DIST += $(PL_PRESETS) tools/embed.awk
 
 base/builtin_data.c: tools/embed.awk $(PL_PRESETS)

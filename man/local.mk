@@ -8,6 +8,7 @@ man_pages += %D%/pipelag-run.1
 man_pages += %D%/pipelag-theory.1
 man_pages += %D%/pipelag-trace.1
 man_pages += %D%/pipelag-figure.1
+man_pages += %D%/pipelag-cluster.1
 man_includes = %D%/pipelag.h2m
 man_includes += %D%/pipelag-config.h2m
 man_includes += %D%/pipelag-sim.h2m
@@ -15,6 +16,7 @@ man_includes += %D%/pipelag-run.h2m
 man_includes += %D%/pipelag-theory.h2m
 man_includes += %D%/pipelag-trace.h2m %D%/pipelag-trace-format.h2m
 man_includes += %D%/pipelag-figure.h2m
+man_includes += %D%/pipelag-cluster.h2m
 
 dist_man_MANS += $(man_pages)
 EXTRA_DIST += $(man_includes)
@@ -31,6 +33,7 @@ $(man_pages): | cli/pipelag$(EXEEXT)
 %D%/pipelag-run.1: cli/cmd_run.c cli/cmd.c
 %D%/pipelag-trace.1: cli/cmd_trace.c $(srcdir)/%D%/pipelag-trace-format.h2m
 %D%/pipelag-figure.1: cli/cmd_figure.c
+%D%/pipelag-cluster.1: cli/cmd_cluster.c
 
 # man/pipelag-trace.1 comes from `pipelag trace --help` and, when there is such a file, has
 # the sections of man/pipelag-trace-format.h2m too.

@@ -8,3 +8,7 @@ noinst_LIBRARIES += %D%/libsim.a
 # zero-bubble family and interleaving
 %C%_libsim_a_SOURCES += %D%/schedules/interleaved.c %D%/schedules/zb_h1.c \
   %D%/schedules/zb_h2.c
+%C%_libsim_a_SOURCES += %D%/cluster.c %D%/cluster.h %D%/cluster_import.c %D%/cluster_internal.h \
+  %D%/cluster_links.c %D%/cluster_matrix.c %D%/cluster_place.c %D%/cluster_place.h \
+  %D%/cluster_route.c %D%/cluster_xml.c %D%/collective.c %D%/collective.h \
+  %D%/collective_group.c %D%/collective_group.h

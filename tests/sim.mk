@@ -29,3 +29,20 @@ TESTS += tests/test_sim_zb
 tests_test_sim_zb_SOURCES = tests/test_sim_zb.c tests/sim_case.h
 tests_test_sim_zb_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 tests_test_sim_zb_LDADD = $(sim_test_libs)
+
+cluster_tests = tests/test_cluster tests/test_cluster_import tests/test_collective
+cluster_samples = tests/topo/dgx1-v100.txt tests/topo/dgx1-v100.xml \
+  tests/topo/h100-nvswitch.txt tests/topo/h100-nvswitch.xml tests/topo/l40s-pcie.txt \
+  tests/topo/l40s-pcie.xml
+check_PROGRAMS += $(cluster_tests)
+TESTS += $(cluster_tests) tests/cli_cluster.sh
+EXTRA_DIST += $(cluster_samples) tests/cli_cluster.sh
+tests_test_cluster_SOURCES = tests/test_cluster.c tests/cluster_case.h
+tests_test_cluster_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+tests_test_cluster_LDADD = $(sim_test_libs)
+tests_test_cluster_import_SOURCES = tests/test_cluster_import.c tests/cluster_case.h
+tests_test_cluster_import_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+tests_test_cluster_import_LDADD = $(sim_test_libs)
+tests_test_collective_SOURCES = tests/test_collective.c tests/cluster_case.h
+tests_test_collective_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+tests_test_collective_LDADD = $(sim_test_libs)
