@@ -1,50 +1,14 @@
-/* Discrete events on int64 ticks, ordered by (time, sequence): ends of ops and arrivals
- * of messages. All events of an instant are applied before any device picks its next
- * op, so the order among simultaneous events never decides what runs; the loop
- * allocates only when the heap grows. Semantics: timeline.h. */
+/* Discrete events on int64 ticks. All events of an instant are applied before any
+ * device picks its next op, so the order among simultaneous events never decides what
+ * runs; the loop allocates only when a window grows. engine.h has the structure,
+ * timeline.h the semantics. */
+#include "sim/engine.h"
+
 #include <assert.h>
 #include <stdlib.h>
 
 #include "base/err.h"
 #include "base/mem.h"
-#include "sim/heap.h"
-#include "sim/timeline.h"
-
-enum { END = -1 }; /* event kind besides PL_OP_F and PL_OP_B of a message */
-
-/* Bits of a microbatch on an instance. */
-enum { F_HERE = 1, F_DONE = 2, B_HERE = 4, B_DONE = 8, W_DONE = 16 };
-
-struct device {
-    int64_t cursor;          /* next op of the issue order */
-    struct pl_op running[2]; /* two when they are a pair */
-    int n_running;
-    bool dirty, due; /* due: a U of the device may be ready */
-};
-
-struct instance {
-    int64_t started, ended; /* U */
-    int chunk;              /* of the model */
-    int next;               /* next instance of the same device, -1 after the last */
-};
-
-struct engine {
-    const struct pl_schedule *sched;
-    const struct pl_cost *cost;
-    bool barrier;
-    int64_t n_micro;
-    struct device *device;
-    struct instance *instance;
-    int *first_instance;  /* [P] */
-    unsigned char *state; /* [instances * n_micro] bits */
-    int32_t *left;        /* [C * updates] weight gradients missing of a group */
-    int64_t *left_all;    /* [updates] the same over all chunks */
-    int32_t *dirty, n_dirty;
-    struct heap heap;
-    struct pl_timeline out;
-    int64_t n_ops, n_messages; /* recorded */
-    pl_tick now;
-};
 
 static int too_long(const struct engine *e, const struct pl_op *op)
 {
@@ -55,55 +19,57 @@ static int too_long(const struct engine *e, const struct pl_op *op)
         pl_op_names[op->kind], (long long)op->micro, e->instance[op->chunk].chunk);
 }
 
+/* The device is to be dispatched at this instant. */
 static inline void mark(struct engine *e, int device)
 {
-    if (e->device[device].dirty) return;
-    e->device[device].dirty = true;
-    e->dirty[e->n_dirty++] = device;
+    int word = device / 64;
+    e->dirty[word] |= UINT64_C(1) << device % 64;
+    if (word < e->dirty_from) e->dirty_from = word;
+    if (word > e->dirty_to) e->dirty_to = word;
 }
 
-static inline unsigned char *bits(struct engine *e, int instance, int64_t micro)
+/* The input `kind` of (instance, micro) will be there at `arrival`. */
+static inline void deliver(struct engine *e, int instance, int kind, int64_t micro,
+                           pl_tick arrival)
 {
-    return &e->state[instance * e->n_micro + micro];
+    struct cell *cell = pl_window_cell(e, instance, micro);
+    int device = e->instance[instance].device;
+    *(kind == PL_OP_F ? &cell->activation : &cell->gradient) = (pl_input)arrival + 1;
+    if (!e->device[device].n_running) mark(e, device);
 }
 
-static inline void deliver(struct engine *e, int instance, int kind, int64_t micro)
+static inline void record_message(struct engine *e, const struct pl_op *op, int dst,
+                                  int kind, pl_tick arrival)
 {
-    *bits(e, instance, micro) |= kind == PL_OP_F ? F_HERE : B_HERE;
-    mark(e, e->sched->layout.device[instance]);
-}
-
-/* The result of op goes to the neighbouring chunk `to` of the same replica. */
-static int send(struct engine *e, const struct pl_op *op, int to, int kind)
-{
-    int src = e->sched->layout.device[op->chunk], dst = e->sched->layout.device[to];
-    if (src == dst) {
-        deliver(e, to, kind, op->micro);
-        return PL_OK;
-    }
-    pl_tick delay = pl_cost_flight(e->cost, src, dst), arrival;
-    if (__builtin_add_overflow(e->now, delay, &arrival)) return too_long(e, op);
     int64_t i = e->n_messages++;
-    e->out.src[i] = src;
+    e->out.src[i] = e->instance[op->chunk].device;
     e->out.dst[i] = dst;
     e->out.msg_chunk[i] = op->chunk;
     e->out.msg_micro[i] = op->micro;
     e->out.msg_kind[i] = (int8_t)kind;
     e->out.sent[i] = e->now;
     e->out.arrived[i] = arrival;
-    if (delay == 0)
-        deliver(e, to, kind, op->micro);
-    else
-        heap_push(&e->heap, (struct event){arrival, 0, op->micro, to, kind});
+}
+
+/* The result of op goes to the neighbouring chunk `to` of the same replica. */
+static inline int send(struct engine *e, const struct pl_op *op, int to,
+                       const struct lane *lane, int kind)
+{
+    pl_tick arrival = e->now;
+    if (lane->device != e->instance[op->chunk].device) {
+        if (lane->flight >= PL_NEVER - e->now) return too_long(e, op);
+        arrival += lane->flight;
+        record_message(e, op, lane->device, kind, arrival);
+    }
+    deliver(e, to, kind, op->micro, arrival);
     return PL_OK;
 }
 
 /* A U may now be ready on every copy of the chunk. */
 static void mark_due(struct engine *e, int chunk)
 {
-    const struct pl_layout *layout = &e->sched->layout;
-    for (int r = 0; r < layout->R; r++) {
-        int device = layout->device[r * layout->C + chunk];
+    for (int q = chunk; q < e->Q; q += e->C) {
+        int device = e->instance[q].device;
         e->device[device].due = true;
         mark(e, device);
     }
@@ -111,34 +77,46 @@ static void mark_due(struct engine *e, int chunk)
 
 /* One weight gradient more: the last of a group frees its U, or, under a barrier, the
  * last of all. */
-static void count_gradient(struct engine *e, int chunk, int64_t micro)
+static inline void count_gradient(struct engine *e, struct instance *q, int64_t micro)
 {
-    int64_t group = micro / e->sched->shape.m;
-    int32_t left = --e->left[chunk * e->sched->shape.updates + group];
-    int64_t left_all = --e->left_all[group];
-    if (!e->barrier && left == 0) mark_due(e, chunk);
-    if (e->barrier && left_all == 0)
-        for (int c = 0; c < e->sched->layout.C; c++) mark_due(e, c);
+    int64_t m = e->sched->shape.m;
+    if ((uint64_t)(micro - q->done_from) >= (uint64_t)m) {
+        q->done_group = micro / m; /* divide only when the group changes */
+        q->done_from = q->done_group * m;
+    }
+    int64_t group = q->done_group;
+    int64_t *all = &e->window.left_all[group & (e->window.group_size - 1)];
+    int32_t left = --*pl_window_left(e, q->chunk, group);
+    --*all;
+    if (!e->barrier && left == 0) mark_due(e, q->chunk);
+    if (e->barrier && *all == 0)
+        for (int c = 0; c < e->C; c++) mark_due(e, c);
+    pl_window_count(e, micro);
 }
 
 static int finish_op(struct engine *e, const struct pl_op *op)
 {
-    struct instance *instance = &e->instance[op->chunk];
-    int chunk = instance->chunk;
-    if (op->kind == PL_OP_U) {
-        instance->ended++;
+    struct instance *q = &e->instance[op->chunk];
+    switch (op->kind) {
+    case PL_OP_F:
+        if (q->chunk + 1 < e->C) return send(e, op, op->chunk + 1, &q->ahead, PL_OP_F);
+        deliver(e, op->chunk, PL_OP_B, op->micro, e->now);
         return PL_OK;
+    case PL_OP_U:
+        q->ended++;
+        pl_window_update(e, op->micro);
+        return PL_OK;
+    case PL_OP_W:
+        count_gradient(e, q, op->micro);
+        return PL_OK;
+    case PL_OP_BW:
+        count_gradient(e, q, op->micro);
     }
-    static const unsigned char sets[] = {F_DONE, B_DONE, W_DONE, B_DONE | W_DONE};
-    *bits(e, op->chunk, op->micro) |= sets[op->kind];
-    if (sets[op->kind] & W_DONE) count_gradient(e, chunk, op->micro);
-    if (op->kind == PL_OP_F && chunk + 1 < e->sched->layout.C)
-        return send(e, op, op->chunk + 1, PL_OP_F);
-    if ((sets[op->kind] & B_DONE) && chunk > 0)
-        return send(e, op, op->chunk - 1, PL_OP_B);
-    return PL_OK;
+    if (q->chunk == 0) return PL_OK;
+    return send(e, op, op->chunk - 1, &q->behind, PL_OP_B);
 }
 
+/* What the device runs ends now, or what it waits for has arrived. */
 static int finish(struct engine *e, int device)
 {
     struct device *d = &e->device[device];
@@ -149,35 +127,61 @@ static int finish(struct engine *e, int device)
     return rc;
 }
 
-static bool ready(struct engine *e, const struct pl_op *op)
+/* Is the version there that a forward reads? PL_READS_*: always. */
+static inline bool version_there(struct engine *e, struct instance *q, int64_t micro)
 {
     const struct pl_shape *shape = &e->sched->shape;
-    const struct instance *instance = &e->instance[op->chunk];
-    unsigned state = *bits(e, op->chunk, op->micro);
-    if (op->kind == PL_OP_F) {
-        if (instance->chunk > 0 && !(state & F_HERE)) return false;
-        int64_t version =
-            e->sched->type->reads(shape, instance->chunk, op->micro / shape->m);
-        return version <= instance->ended; /* PL_READS_*: always there */
+    if ((uint64_t)(micro - q->from) >= (uint64_t)shape->m) {
+        int64_t group = micro / shape->m;
+        q->from = group * shape->m;
+        q->version = e->sched->type->reads(shape, q->chunk, group);
     }
-    if (op->kind == PL_OP_W) return state & B_DONE;
-    return (state & F_DONE) &&
-           (instance->chunk == e->sched->layout.C - 1 || (state & B_HERE));
+    return q->version <= q->ended;
 }
 
-static bool update_ready(const struct engine *e, const struct instance *instance)
+/* When the inputs of op are there: PL_NEVER when that is not known yet. */
+static inline pl_tick ready(struct engine *e, const struct pl_op *op)
 {
-    int64_t updates = e->sched->shape.updates, g = instance->started;
-    return g < updates && e->left[instance->chunk * updates + g] == 0 &&
-           (!e->barrier || e->left_all[g] == 0);
+    struct instance *q = &e->instance[op->chunk];
+    pl_input input;
+    if (op->kind == PL_OP_F) {
+        if (!version_there(e, q, op->micro)) return PL_NEVER;
+        if (q->chunk == 0) return 0;
+    }
+    if (!pl_window_holds(&e->window, op->micro)) return PL_NEVER;
+    const struct cell *cell = pl_window_cell(e, op->chunk, op->micro);
+    if (op->kind == PL_OP_W) return cell->gradient == PL_HAD_B ? 0 : PL_NEVER;
+    input = op->kind == PL_OP_F ? cell->activation : cell->gradient;
+    return input ? (pl_tick)(input - 1) : PL_NEVER;
 }
 
-/* Begin n ops (two: a pair) that end together after `cost`. */
-static int start(struct engine *e, int device, const struct pl_op *ops, int n,
-                 pl_tick cost)
+/* The inputs are used: their place in the window is free again. */
+static inline void consume(struct engine *e, const struct pl_op *op)
 {
-    pl_tick end;
-    if (__builtin_add_overflow(e->now, cost, &end)) return too_long(e, ops);
+    const struct instance *q = &e->instance[op->chunk];
+    if (op->kind == PL_OP_U) return;
+    if (op->kind == PL_OP_F && q->chunk == 0) pl_window_open(e, op->micro);
+    struct cell *cell = pl_window_cell(e, op->chunk, op->micro);
+    if (op->kind == PL_OP_F)
+        cell->activation = 0;
+    else
+        cell->gradient = op->kind == PL_OP_B ? PL_HAD_B : 0;
+}
+
+static bool update_ready(const struct engine *e, const struct instance *q)
+{
+    const struct window *w = &e->window;
+    int64_t g = q->started;
+    return g < w->opened && *pl_window_left(e, q->chunk, g) == 0 &&
+           (!e->barrier || w->left_all[g & (w->group_size - 1)] == 0);
+}
+
+/* Begin n ops (two: a pair) that end together after `took`. */
+static inline int start(struct engine *e, int device, const struct pl_op *ops, int n,
+                        pl_tick took)
+{
+    if (took >= PL_NEVER - e->now) return too_long(e, ops);
+    pl_tick end = e->now + took;
     for (int k = 0; k < n; k++) {
         int64_t i = e->n_ops++;
         e->out.kind[i] = (int8_t)ops[k].kind;
@@ -187,15 +191,17 @@ static int start(struct engine *e, int device, const struct pl_op *ops, int n,
         e->out.start[i] = e->now;
         e->out.end[i] = end;
         e->device[device].running[k] = ops[k];
+        consume(e, &ops[k]);
     }
     e->device[device].n_running = n;
-    heap_push(&e->heap, (struct event){end, 0, ops->micro, device, END});
+    e->no_time |= took == 0 && ops->kind != PL_OP_U;
+    turns_set(&e->turns, device, end);
     return PL_OK;
 }
 
 static inline pl_tick duration(const struct engine *e, const struct pl_op *op)
 {
-    return pl_cost_time(e->cost, op->kind, e->instance[op->chunk].chunk);
+    return e->instance[op->chunk].time[op->kind];
 }
 
 /* The ready U of the lowest instance of a device, if any; *ran tells. */
@@ -211,33 +217,55 @@ static int start_update(struct engine *e, int device, bool *ran)
     return PL_OK;
 }
 
-/* A U goes first, as soon as its gradients are there; the issue order has the rest. */
+/* A U goes first, as soon as its gradients are there; the issue order has the rest. An
+ * idle device looks again when the input of its next op arrives. */
 static int dispatch(struct engine *e, int device)
 {
     struct device *d = &e->device[device];
     bool ran = false;
-    d->dirty = false;
     if (d->n_running) return PL_OK;
     if (d->due) {
         int rc = start_update(e, device, &ran);
         if (rc || ran) return rc;
     }
-    if (d->cursor == e->sched->first[device + 1]) return PL_OK;
-    const struct pl_op *op = &e->sched->ops[d->cursor];
-    if (!ready(e, op) || (op->pair && !ready(e, op + 1))) return PL_OK;
+    if (d->next == d->stop) return PL_OK;
+    const struct pl_op *op = d->next;
     int n = 1 + op->pair;
-    pl_tick cost = duration(e, op);
-    if (op->pair) cost = pl_cost_pair(e->cost, cost, duration(e, op + 1));
-    d->cursor += n;
-    return start(e, device, op, n, cost);
+    pl_tick at = ready(e, op), took = duration(e, op);
+    if (op->pair) {
+        pl_tick other = ready(e, op + 1);
+        if (other > at) at = other;
+        took = pl_cost_pair(e->cost, took, duration(e, op + 1));
+    }
+    if (at > e->now) {
+        if (at != PL_NEVER) turns_set(&e->turns, device, at);
+        return PL_OK;
+    }
+    d->next += n;
+    __builtin_prefetch(d->next + 8);
+    return start(e, device, op, n, took);
+}
+
+static int dispatch_all(struct engine *e)
+{
+    int rc = PL_OK;
+    for (int word = e->dirty_from; word <= e->dirty_to; word++)
+        while (e->dirty[word] && !rc) {
+            int device = word * 64 + __builtin_ctzll(e->dirty[word]);
+            e->dirty[word] &= e->dirty[word] - 1;
+            rc = dispatch(e, device);
+        }
+    e->dirty_from = (e->P - 1) / 64;
+    e->dirty_to = 0;
+    return rc;
 }
 
 static int stuck(struct engine *e)
 {
     const char *name = e->sched->type->name;
-    for (int d = 0; d < e->sched->shape.P; d++) {
-        if (e->device[d].cursor == e->sched->first[d + 1]) continue;
-        const struct pl_op *op = &e->sched->ops[e->device[d].cursor];
+    for (int d = 0; d < e->P; d++) {
+        const struct pl_op *op = e->device[d].next;
+        if (op == e->device[d].stop) continue;
         return pl_fail(PL_EDEADLOCK,
                        "schedule %s cannot execute: stage %d waits forever to start %s "
                        "%lld",
@@ -247,54 +275,81 @@ static int stuck(struct engine *e)
                    "schedule %s cannot execute: an update is never complete", name);
 }
 
+/* Instant after instant, each in as many rounds as ops that take no time ask for. */
 static int run(struct engine *e)
 {
-    int rc = PL_OK;
-    for (int d = 0; d < e->sched->shape.P; d++) mark(e, d);
-    for (;;) {
-        for (int i = 0; i < e->n_dirty && !rc; i++) rc = dispatch(e, e->dirty[i]);
-        e->n_dirty = 0;
-        if (rc || e->heap.n == 0) break;
-        e->now = e->heap.item[0].time;
-        while (e->heap.n && e->heap.item[0].time == e->now && !rc) {
-            struct event event = heap_pop(&e->heap);
-            if (event.kind == END)
-                rc = finish(e, event.device);
-            else
-                deliver(e, event.device, event.kind, event.micro);
+    int64_t first_op = 0, first_message = 0;
+    int rounds = 1, rc;
+    for (int d = 0; d < e->P; d++) mark(e, d);
+    rc = dispatch_all(e);
+    while (!rc) {
+        pl_tick next = turns_time(&e->turns);
+        if (next != e->now || e->no_time) {
+            if (rounds > 1)
+                pl_rows_order(&e->out, first_op, e->n_ops - first_op, first_message,
+                              e->n_messages - first_message);
+            if (next == PL_NEVER) break;
+            e->now = next;
+            e->no_time = false;
+            first_op = e->n_ops;
+            first_message = e->n_messages;
+            rounds = 0;
         }
+        while (!rc && turns_time(&e->turns) == next) {
+            int device = turns_device(&e->turns);
+            turns_set(&e->turns, device, PL_NEVER);
+            rc = finish(e, device);
+        }
+        if (!rc) rc = dispatch_all(e);
+        rounds++;
     }
     if (!rc && e->n_ops < e->out.n_ops) rc = stuck(e);
     return rc;
 }
 
-static void prepare_state(struct engine *e)
+static struct lane lane_to(const struct engine *e, int from, int to)
 {
-    const struct pl_shape *shape = &e->sched->shape;
-    const struct pl_layout *layout = &e->sched->layout;
-    int n_instances = layout->C * layout->R;
-    e->device = PL_NEW(shape->P, struct device);
-    e->first_instance = PL_NEW(shape->P, int);
-    e->instance = PL_NEW(n_instances, struct instance);
-    for (int d = 0; d < shape->P; d++) {
-        e->device[d].cursor = e->sched->first[d];
+    const int *device = e->sched->layout.device;
+    struct lane lane = {device[to], 0};
+    if (device[from] != device[to])
+        lane.flight = pl_cost_flight(e->cost, device[from], device[to]);
+    return lane;
+}
+
+static void prepare_instance(struct engine *e, int at)
+{
+    struct instance *q = &e->instance[at];
+    int *first = &e->first_instance[e->sched->layout.device[at]];
+    q->chunk = at % e->C;
+    q->device = e->sched->layout.device[at];
+    q->from = q->done_from = -e->sched->shape.m;
+    if (q->chunk + 1 < e->C) q->ahead = lane_to(e, at, at + 1);
+    if (q->chunk > 0) q->behind = lane_to(e, at, at - 1);
+    for (int k = 0; k < PL_N_OP; k++) q->time[k] = pl_cost_time(e->cost, k, q->chunk);
+    q->next = *first;
+    *first = at;
+}
+
+static void prepare(struct engine *e)
+{
+    const struct pl_schedule *sched = e->sched;
+    e->P = sched->layout.P;
+    e->C = sched->layout.C;
+    e->Q = sched->layout.C * sched->layout.R;
+    e->device = PL_NEW(e->P, struct device);
+    e->first_instance = PL_NEW(e->P, int);
+    e->instance = PL_NEW(e->Q, struct instance);
+    e->dirty = PL_NEW((e->P + 63) / 64, uint64_t);
+    e->dirty_from = (e->P - 1) / 64;
+    for (int d = 0; d < e->P; d++) {
+        e->device[d].next = sched->ops + sched->first[d];
+        e->device[d].stop = sched->ops + sched->first[d + 1];
         e->first_instance[d] = -1;
     }
-    for (int q = n_instances - 1; q >= 0; q--) {
-        int *first = &e->first_instance[layout->device[q]];
-        e->instance[q].chunk = q % layout->C;
-        e->instance[q].next = *first;
-        *first = q;
-    }
-    e->state = PL_NEW(n_instances * e->n_micro, unsigned char);
-    e->left = PL_NEW(layout->C * shape->updates, int32_t);
-    e->left_all = PL_NEW(shape->updates, int64_t);
-    for (int64_t i = 0; i < layout->C * shape->updates; i++) e->left[i] = shape->m;
-    for (int64_t g = 0; g < shape->updates; g++)
-        e->left_all[g] = (int64_t)layout->C * shape->m;
-    e->dirty = PL_NEW(shape->P, int32_t);
-    e->heap.room = 4 * (int64_t)n_instances;
-    e->heap.item = PL_NEW(e->heap.room, struct event);
+    for (int q = e->Q - 1; q >= 0; q--) prepare_instance(e, q);
+    turns_new(&e->turns, e->P);
+    pl_window_new(e);
+    pl_timeline_new(sched, &e->out);
 }
 
 int pl_engine_run(const struct pl_schedule *schedule, const struct pl_cost *cost,
@@ -302,18 +357,14 @@ int pl_engine_run(const struct pl_schedule *schedule, const struct pl_cost *cost
 {
     assert(cost->devices == schedule->shape.P && cost->chunks == schedule->layout.C);
     struct engine e = {.sched = schedule, .cost = cost, .barrier = barrier};
-    e.n_micro = schedule->shape.m * schedule->shape.updates;
-    prepare_state(&e);
-    pl_timeline_new(schedule, &e.out);
+    prepare(&e);
     int rc = run(&e);
     free(e.device);
     free(e.instance);
     free(e.first_instance);
-    free(e.state);
-    free(e.left);
-    free(e.left_all);
     free(e.dirty);
-    free(e.heap.item);
+    turns_free(&e.turns);
+    pl_window_free(&e.window);
     if (rc)
         pl_timeline_free(&e.out);
     else

@@ -1,5 +1,7 @@
 /* The executed run: columns of ops and messages in ticks. Made by pl_engine_run, owned
- * by the caller (pl_timeline_free). */
+ * by the caller (pl_timeline_free). Ops are in order of (start, device, order on the
+ * device), messages of (sent, sending device, order of sending); where F, B, W or BW
+ * take no time, those that start at one instant are in causal order. */
 #ifndef PL_SIM_TIMELINE_H
 #define PL_SIM_TIMELINE_H
 
@@ -7,7 +9,7 @@
 
 struct pl_timeline {
     struct pl_shape shape;
-    int64_t n_ops;        /* in order of (start, sequence) */
+    int64_t n_ops;
     int8_t *kind;         /* [n_ops] enum pl_op_kind */
     int32_t *device;      /* [n_ops] */
     int32_t *chunk;       /* [n_ops] instance */
@@ -21,14 +23,13 @@ struct pl_timeline {
     pl_tick *sent, *arrived;
 };
 
-/* pl_engine_run - execute schedule under cost: discrete events on int64 ticks, ordered
- * by (time, sequence). A device is free or busy; its ops run in issue order, except
- * that a U runs as soon as it is ready and the device is free, and a forward waits for
- * the version it must read. A U is ready when its chunk's gradients of the group are
- * complete on all replicas; with barrier, when those of all chunks are (global gradient
- * norm). Links are `latency`: a message arrives link ticks after its op ends. Errors:
- * PL_EDEADLOCK naming the stuck op; PL_ECONFIG on tick overflow; *out untouched. Cost:
- * O(n log P). */
+/* pl_engine_run - execute schedule under cost: discrete events on int64 ticks. A device
+ * is free or busy; its ops run in issue order, except that a U runs as soon as it is
+ * ready and the device is free, and a forward waits for the version it must read. A U
+ * is ready when its chunk's gradients of the group are complete on all replicas; with
+ * barrier, when those of all chunks are (global gradient norm). Links are `latency`: a
+ * message arrives link ticks after its op ends. Errors: PL_EDEADLOCK naming the stuck
+ * op; PL_ECONFIG on tick overflow; *out untouched. Cost: O(n log P). */
 int pl_engine_run(const struct pl_schedule *schedule, const struct pl_cost *cost,
                   bool barrier, struct pl_timeline *out);
 

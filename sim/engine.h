@@ -1,0 +1,131 @@
+/* Inside of the event engine, for the files that make it up. Internal to sim/.
+ *
+ *   engine.c  the loop: finish what ends now, then dispatch every device that may begin
+ *   window.c  state of the microbatches and updates in flight, in rings
+ *   rows.c    the rows written, their order within an instant
+ *   turns.h   the queue: each device has one pending instant, the end of what it runs,
+ *             or, while it is idle, the arrival of what its next op waits for
+ *
+ * A message has no event of its own: its arrival time is known when it is sent and is
+ * kept where its receiver looks for it (deliver).
+ *
+ * Hooks for other semantics: duration() is what an op takes, send() decides when a
+ * result arrives, deliver() makes it known, finish() and start() are the two ends of an
+ * op. */
+#ifndef PL_SIM_ENGINE_H
+#define PL_SIM_ENGINE_H
+
+#include "sim/timeline.h"
+#include "sim/turns.h"
+
+struct device {
+    const struct pl_op *next, *stop; /* issue order */
+    struct pl_op running[2];         /* two when they are a pair */
+    int n_running;
+    bool due; /* a U of the device may be ready */
+};
+
+/* A neighbouring chunk of the model, as a result gets there. */
+struct lane {
+    int device;
+    pl_tick flight;
+};
+
+struct instance {
+    int64_t started, ended; /* U */
+    int64_t from, version;  /* group of the last F asked for: its first microbatch and
+                             * the version that it reads */
+    int64_t done_from, done_group; /* group of the last weight gradient */
+    int chunk, device;             /* chunk of the model */
+    int next; /* next instance of the same device, -1 after the last */
+    struct lane ahead, behind;
+    pl_tick time[PL_N_OP];
+};
+
+/* An input of (instance, microbatch): 0 absent, else 1 + its arrival time. */
+typedef uint64_t pl_input;
+#define PL_HAD_B UINT64_MAX /* the B has begun, its W may follow */
+
+struct cell {
+    pl_input activation, gradient;
+};
+
+/* Microbatches oldest .. newest - 1 and updates updated .. opened - 1 are in flight.
+ * Sizes are powers of two and grow when there are more. */
+struct window {
+    int64_t oldest, newest, micro_size; /* 1 << micro_bits */
+    int micro_bits;
+    struct cell *cell; /* [instances * micro_size] */
+    int32_t *pending;  /* [micro_size] chunks whose weight gradient is missing */
+    int64_t updated, opened, group_size;
+    int32_t *left;     /* [chunks * group_size] weight gradients missing of a group */
+    int64_t *left_all; /* [group_size] the same over all chunks */
+    int32_t *to_do;    /* [group_size] U missing of a group */
+};
+
+struct engine {
+    const struct pl_schedule *sched;
+    const struct pl_cost *cost;
+    bool barrier;
+    int P, C, Q; /* devices, model chunks, instances */
+    struct device *device;
+    struct instance *instance;
+    int *first_instance; /* [P] */
+    struct turns turns;
+    uint64_t *dirty; /* [P / 64] bits: devices to dispatch, in words dirty_from .. to */
+    int dirty_from, dirty_to;
+    struct window window;
+    struct pl_timeline out;    /* columns with room for all rows */
+    int64_t n_ops, n_messages; /* rows written */
+    pl_tick now;
+    bool no_time; /* an op other than U that takes no time begins at this instant */
+};
+
+void pl_window_new(struct engine *e);
+void pl_window_free(struct window *window);
+/* The forward of micro begins on the first chunk: micro and its group are in flight. */
+void pl_window_open(struct engine *e, int64_t micro);
+
+static inline bool pl_window_holds(const struct window *w, int64_t micro)
+{
+    return (uint64_t)(micro - w->oldest) < (uint64_t)(w->newest - w->oldest);
+}
+
+static inline struct cell *pl_window_cell(const struct engine *e, int instance,
+                                          int64_t micro)
+{
+    const struct window *w = &e->window;
+    return &w->cell[((int64_t)instance << w->micro_bits) +
+                    (micro & (w->micro_size - 1))];
+}
+
+static inline int32_t *pl_window_left(const struct engine *e, int chunk, int64_t group)
+{
+    const struct window *w = &e->window;
+    return &w->left[chunk * w->group_size + (group & (w->group_size - 1))];
+}
+
+/* A weight gradient of micro is there. */
+static inline void pl_window_count(struct engine *e, int64_t micro)
+{
+    struct window *w = &e->window;
+    int64_t mask = w->micro_size - 1;
+    w->pending[micro & mask]--;
+    while (w->oldest < w->newest && w->pending[w->oldest & mask] == 0) w->oldest++;
+}
+
+/* A U of the group has ended. */
+static inline void pl_window_update(struct engine *e, int64_t group)
+{
+    struct window *w = &e->window;
+    int64_t mask = w->group_size - 1;
+    w->to_do[group & mask]--;
+    while (w->updated < w->opened && w->to_do[w->updated & mask] == 0) w->updated++;
+}
+
+/* Rows of one instant come in rounds when a U takes no time: order the op rows from
+ * first_op and the messages from first_message by device, keeping the order of each. */
+void pl_rows_order(struct pl_timeline *t, int64_t first_op, int64_t n_ops,
+                   int64_t first_message, int64_t n_messages);
+
+#endif
