@@ -12,3 +12,7 @@ noinst_LIBRARIES += %D%/libsim.a
   %D%/cluster_links.c %D%/cluster_matrix.c %D%/cluster_place.c %D%/cluster_place.h \
   %D%/cluster_route.c %D%/cluster_xml.c %D%/collective.c %D%/collective.h \
   %D%/collective_group.c %D%/collective_group.h
+
+# bidirectional pipelines and waves
+%C%_libsim_a_SOURCES += %D%/schedules/dualpipe.c %D%/schedules/dualpipev.c \
+  %D%/schedules/dualpipe_order.c %D%/schedules/chimera.c %D%/schedules/hanayo.c

@@ -11,11 +11,21 @@
 
 const char *const pl_op_names[PL_N_OP] = {"F", "B", "W", "BW", "U"};
 
+/* clang-format off: one a line */
 const struct pl_schedule_type *const pl_schedule_types[] = {
-    &pl_schedule_gpipe,       &pl_schedule_1f1b,
-    &pl_schedule_pipedream,   &pl_schedule_2bw,
-    &pl_schedule_interleaved, &pl_schedule_zb_h1,
-    &pl_schedule_zb_h2,       NULL};
+    &pl_schedule_gpipe,
+    &pl_schedule_1f1b,
+    &pl_schedule_pipedream,
+    &pl_schedule_2bw,
+    &pl_schedule_interleaved,
+    &pl_schedule_zb_h1,
+    &pl_schedule_zb_h2,
+    &pl_schedule_dualpipe,
+    &pl_schedule_dualpipev,
+    &pl_schedule_chimera,
+    &pl_schedule_hanayo,
+    NULL};
+/* clang-format on */
 
 enum { MAX_OPS = 200000000 };
 enum { OP_BYTES = 100 }; /* schedule, timeline and version map while simulating */

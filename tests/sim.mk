@@ -46,3 +46,9 @@ tests_test_cluster_import_LDADD = $(sim_test_libs)
 tests_test_collective_SOURCES = tests/test_collective.c tests/cluster_case.h
 tests_test_collective_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 tests_test_collective_LDADD = $(sim_test_libs)
+
+check_PROGRAMS += tests/test_sim_bidir
+TESTS += tests/test_sim_bidir
+tests_test_sim_bidir_SOURCES = tests/test_sim_bidir.c tests/sim_case.h
+tests_test_sim_bidir_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+tests_test_sim_bidir_LDADD = $(sim_test_libs)

@@ -43,7 +43,7 @@ START_TEST(closed_stage)
     if (!type->closed_stage) return;
     int compared = 0;
     for (int P = 1; P <= 16; P++)
-        for (int m = 1; m <= P + 3; m++) {
+        for (int m = 1; m <= 2 * P + 3; m++) {
             struct pl_shape shape;
             int64_t updates = type->async ? pl_schedule_default_updates(type, P, m) : 2;
             if (!shape_of(type, P, m, updates, &shape)) continue;

@@ -289,13 +289,17 @@ static void assert_tight(const struct pl_simulation *sim, const struct pl_cost *
                        PL_NEW(layout->C * t->shape.updates, pl_tick),
                        PL_NEW(t->shape.updates, pl_tick)};
     pl_tick *free_at = PL_NEW(layout->P, pl_tick);
+    int64_t *issued = PL_NEW(layout->P, int64_t);
     for (int64_t i = 0; i < t->n_ops; i++) {
         int d = t->device[i];
         pl_tick want = free_at[d];
         int64_t last = i;
-        if (i + 1 < t->n_ops && t->device[i + 1] == d &&
-            t->start[i + 1] == t->start[i] && t->end[i] > t->start[i])
-            last = i + 1; /* a pair waits for both */
+        if (t->kind[i] != PL_OP_U) {
+            const struct pl_op *op =
+                &sim->schedule.ops[sim->schedule.first[d] + issued[d]];
+            last += op->pair; /* waits for both */
+            issued[d] += 1 + op->pair;
+        }
         for (int64_t k = i; k <= last; k++) {
             pl_tick input = input_of(&x, t->kind[k], t->chunk[k], t->micro[k]);
             if (input > want) want = input;
@@ -306,6 +310,7 @@ static void assert_tight(const struct pl_simulation *sim, const struct pl_cost *
         i = last;
     }
     free(free_at);
+    free(issued);
     free(x.f);
     free(x.b);
     free(x.group);

@@ -8,6 +8,8 @@
 extern const struct pl_schedule_type pl_schedule_gpipe, pl_schedule_1f1b,
     pl_schedule_pipedream, pl_schedule_2bw, pl_schedule_interleaved, pl_schedule_zb_h1,
     pl_schedule_zb_h2;
+extern const struct pl_schedule_type pl_schedule_dualpipe, pl_schedule_dualpipev,
+    pl_schedule_chimera, pl_schedule_hanayo;
 
 /* Writing: pl_emit_begin, then the ops of device 0 in issue order, pl_emit_device, the
  * ops of device 1, ..., pl_emit_device after the last. The arrays grow as needed. */
@@ -28,6 +30,22 @@ void pl_emit_device(struct pl_emit *emit);
  * n), then one forward one backward (BW), then the remaining backwards. */
 void pl_emit_alternating(struct pl_emit *emit, int instance, int64_t first, int64_t n,
                          int64_t warm);
+
+/* One update of DualPipe's order on one device (dualpipe_order.c). */
+struct pl_dual {
+    int ranks, rank;  /* R, and r from 0 */
+    int64_t n;        /* microbatches of each chunk */
+    int instance[2];  /* the chunk met first, and the other */
+    int64_t first[2]; /* number of the first microbatch on it */
+};
+void pl_emit_dual(struct pl_emit *emit, const struct pl_dual *rank);
+/* Closed forms of that order for R ranks and n microbatches of each chunk; NaN with
+ * transfers or U. */
+void pl_closed_dual(const struct pl_shape *shape, const struct pl_cost *cost, int R,
+                    int64_t n, struct pl_closed *out);
+
+/* Device of chunk c in a V (v = 2) or more waves: 0 .. P-1, P-1 .. 0, 0 .. P-1, ... */
+int pl_place_zigzag(const struct pl_shape *shape, int chunk, int replica);
 
 /* Whole run as one alternating stretch per stage, stage s P-1-s forwards ahead (2bw and
  * pipedream: no flush between updates). */
