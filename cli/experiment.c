@@ -182,6 +182,17 @@ static bool says_more(const struct stretch *a, const struct stretch *b)
     return a->updates > b->updates;
 }
 
+/* Training replays stashed versions only. */
+static int trainable(const struct stretch *s)
+{
+    if (!s->type->nostash) return 0;
+    return pl_fail(
+        PL_EUNSUP,
+        "schedule %s keeps no old weights for the backward, which cannot be trained "
+        "yet; 'pipelag sim' has its times and delays",
+        s->type->name);
+}
+
 static int arm_simulate(struct pl_arm *arm)
 {
     const struct pl_config *c = arm->config;
@@ -191,12 +202,13 @@ static int arm_simulate(struct pl_arm *arm)
     int rc = read_stretches(arm, segments, stretches);
     if (!rc) {
         const struct pl_schedule_type *uneven = stretches[0].type;
+        for (int i = 0; i < arm->n_segments && !rc; i++) rc = trainable(&stretches[i]);
         for (int i = 1; i < arm->n_segments; i++) {
             if (says_more(&stretches[i], &stretches[shown])) shown = i;
             if (!stretches[i].type->global_version) uneven = stretches[i].type;
         }
         /* one scope for the whole run: the one that its most uneven stretch allows */
-        rc = pl_setup_barrier(c, uneven, &arm->global_clip);
+        if (!rc) rc = pl_setup_barrier(c, uneven, &arm->global_clip);
         if (rc) rc = pl_fail(rc, "%s: %s", arm->name, pl_error_text());
         m = pl_setup_microbatches(c, stretches[shown].type, P);
     }

@@ -166,11 +166,21 @@ static void print_stages(const struct pl_sim_view *view, FILE *out)
     }
 }
 
+/* "3" of the first replica, "3'" of the second, "3'2" and so on. */
+static const char *chunk_name(const struct pl_metrics *m, int q, char name[32])
+{
+    int r = m->stage[q].replica;
+    int n = snprintf(name, 32, "%d%s", m->stage[q].chunk, r ? "'" : "");
+    if (r > 1) snprintf(name + n, 32 - (size_t)n, "%d", r);
+    return name;
+}
+
 /* Several chunks a device: its own rows, then those of the chunks. */
 static void print_devices(const struct pl_sim_view *view, FILE *out)
 {
     const struct pl_metrics *m = &view->sim->metrics;
     const struct pl_schedule *sched = &view->sim->schedule;
+    char name[32];
     fprintf(out, "\n%6s %12s %11s  %s\n%6s %12s %11s  %s\n", "", "", "peak", "",
             "device", "busy", "activations", "chunks");
     for (int d = 0; d < m->devices; d++) {
@@ -183,9 +193,7 @@ static void print_devices(const struct pl_sim_view *view, FILE *out)
         print_count(out, m->device[d].peak_activations, c.peak);
         putc(' ', out);
         for (int q = 0; q < m->stages; q++)
-            if (m->stage[q].device == d)
-                fprintf(out, " %d%s", m->stage[q].chunk,
-                        m->stage[q].replica ? "'" : "");
+            if (m->stage[q].device == d) fprintf(out, " %s", chunk_name(m, q, name));
         putc('\n', out);
     }
     fprintf(out, "\n%5s %6s %12s  %-20s %8s %8s %11s\n", "", "", "", "delay tau", "",
@@ -195,10 +203,9 @@ static void print_devices(const struct pl_sim_view *view, FILE *out)
     for (int q = 0; q < m->stages; q++) {
         const struct pl_stage_metrics *x = &m->stage[q];
         struct closed_stage c = closed_stage_of(sched, q);
-        char busy[32], name[16];
+        char busy[32];
         format_time(x->busy_s, busy, sizeof busy);
-        snprintf(name, sizeof name, "%d%s", x->chunk, x->replica ? "'" : "");
-        fprintf(out, "%5s %6d %12s ", name, x->device, busy);
+        fprintf(out, "%5s %6d %12s ", chunk_name(m, q, name), x->device, busy);
         print_delay(x, &c, out);
         putc('\n', out);
     }
@@ -244,7 +251,7 @@ void pl_print_sim_text(const struct pl_sim_view *view, FILE *out)
         "k.\n",
         plain ? "" : ", of one chunk each; ' marks the second replica");
     if (!sched->type->async) return;
-    int64_t period = (sched->shape.P + sched->shape.m - 1) / sched->shape.m;
+    int64_t period = pl_schedule_period(sched->type, sched->shape.P, sched->shape.m);
     if (x->steady_to == x->steady_from)
         fprintf(out, "No steady window: it needs %" PRId64 " updates or more.\n",
                 2 * period);

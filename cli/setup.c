@@ -78,8 +78,8 @@ int pl_setup_barrier(const struct pl_config *config,
     bool global = !strcmp(scope, "global");
     if (global && !type->global_version)
         return pl_fail(PL_EUNSUP,
-                       "%s: clip.scope global needs the same delay on all stages, "
-                       "which %s does not have; use stage",
+                       "%s: clip.scope global makes all stages update together, %s "
+                       "lets each update on its own; use stage",
                        pl_config_where(config, "clip.scope"), type->name);
     bool by_default = type->global_version && !type->post_validated;
     *barrier = pl_config_real(config, "clip.norm") > 0 &&

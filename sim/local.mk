@@ -16,3 +16,6 @@ noinst_LIBRARIES += %D%/libsim.a
 # bidirectional pipelines and waves
 %C%_libsim_a_SOURCES += %D%/schedules/dualpipe.c %D%/schedules/dualpipev.c \
   %D%/schedules/dualpipe_order.c %D%/schedules/chimera.c %D%/schedules/hanayo.c
+%C%_libsim_a_SOURCES += %D%/schedules/pipedream_vertical.c %D%/schedules/wpipe.c \
+  %D%/schedules/pipemare.c %D%/schedules/spectrain.c %D%/schedules/xpipe.c \
+  %D%/schedules/paci.c %D%/schedules/amdp.c

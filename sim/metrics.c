@@ -14,13 +14,13 @@ struct walk {
     bool begun;
 };
 
-/* Largest window of whole periods of ceil(P/m) updates that starts after the first
+/* Largest window of whole periods (pl_schedule_period) that starts after the first
  * period; it ends a period before the run when the run is long enough, so that the
  * drain (backwards alone, faster than the steady state) stays outside. */
 static void steady_window(const struct pl_schedule *sched, struct pl_metrics *out)
 {
     const struct pl_shape *shape = &sched->shape;
-    int64_t period = (shape->P + shape->m - 1) / shape->m;
+    int64_t period = pl_schedule_period(sched->type, shape->P, shape->m);
     out->steady_from = 0;
     out->steady_to = shape->updates;
     if (!sched->type->async) return;

@@ -28,7 +28,7 @@ struct pl_metrics {
     double bubble_parallelogram; /* T = max over stages of last end - first start */
     double bubble_steady;        /* 1 - busiest device's work per update / step_s */
     /* Updates of the steady window, [from, to). Synchronous: all. Asynchronous: whole
-     * periods of c = ceil(P/m) updates from update c on, ending at least c before the
+     * periods of c updates (pl_schedule_period: ceil(P/m)) from update c on, ending at least c before the
      * end (the drain) when the run has 3 c updates. Empty for shorter than 2 c: then
      * step_s, bubble_steady and tau are NaN and weight_versions 0. */
     int64_t steady_from, steady_to;

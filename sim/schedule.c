@@ -24,8 +24,14 @@ const struct pl_schedule_type *const pl_schedule_types[] = {
     &pl_schedule_dualpipev,
     &pl_schedule_chimera,
     &pl_schedule_hanayo,
+    &pl_schedule_pipedream_vertical,
+    &pl_schedule_wpipe,
+    &pl_schedule_pipemare,
+    &pl_schedule_spectrain,
+    &pl_schedule_xpipe,
+    &pl_schedule_paci,
+    &pl_schedule_amdp,
     NULL};
-/* clang-format on */
 
 enum { MAX_OPS = 200000000 };
 enum { OP_BYTES = 100 }; /* schedule, timeline and version map while simulating */
@@ -45,10 +51,17 @@ const struct pl_schedule_type *pl_schedule_find(const char *name)
     return NULL;
 }
 
+int64_t pl_schedule_period(const struct pl_schedule_type *type, int P, int m)
+{
+    int64_t taken = (int64_t)(type->warmup ? type->warmup : 1) * P;
+    return (taken + m - 1) / m;
+}
+
 int64_t pl_schedule_default_updates(const struct pl_schedule_type *type, int P, int m)
 {
     if (!type->async) return 1;
-    int64_t start = (2 * (int64_t)P + m - 1) / m + 8, three = 3 * ((P + m - 1) / m);
+    int64_t start = (2 * (int64_t)P + m - 1) / m + 8,
+            three = 3 * pl_schedule_period(type, P, m);
     return start > three ? start : three;
 }
 
@@ -100,6 +113,7 @@ void pl_layout_new(const struct pl_schedule_type *type, const struct pl_shape *s
                    struct pl_layout *out)
 {
     int R = type->replicas ? type->replicas : 1, C = shape->P * shape->v;
+    if (R == PL_REPLICAS_HALF) R = shape->P / 2;
     *out = (struct pl_layout){shape->P, C, R, PL_NEW((size_t)R * (size_t)C, int)};
     for (int r = 0; r < R; r++)
         for (int c = 0; c < C; c++)

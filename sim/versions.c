@@ -37,6 +37,9 @@ int pl_versions_from_timeline(const struct pl_timeline *t,
             if (version == PL_READS_LIVE) version = live[q];
             if (version == PL_READS_FIRST)
                 version = chunk ? made.forward[micro] : live[q];
+            if (version == PL_READS_GROUP)
+                version =
+                    micro % shape->m ? made.forward[at - micro % shape->m] : live[q];
             if (version > live[q])
                 rc = pl_fail(
                     PL_ECHECK,

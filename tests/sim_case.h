@@ -63,6 +63,14 @@ static inline bool shape_of(const struct pl_schedule_type *type, int P, int m,
     return pl_shape_resolve(type, shape) == PL_OK;
 }
 
+/* The same for P and m, or the first that the type takes of (4, 8) and (4, 1). */
+static inline void any_shape(const struct pl_schedule_type *type, int P, int m,
+                             int64_t updates, struct pl_shape *shape)
+{
+    if (!shape_of(type, P, m, updates, shape) && !shape_of(type, 4, 8, updates, shape))
+        ck_assert_msg(shape_of(type, 4, 1, updates, shape), "%s", pl_error_text());
+}
+
 static inline struct pl_simulation simulate_shape(const struct pl_schedule_type *type,
                                                   const struct pl_shape *shape,
                                                   const struct pl_cost *cost,

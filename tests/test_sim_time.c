@@ -196,7 +196,7 @@ START_TEST(random_costs_hold)
         struct pl_layout layout = random_shape(type, seed, &shape);
         uint64_t most = seed % 3 ? 50 : 3;
         struct pl_cost cost = random_layout_costs(&layout, seed, most);
-        bool barrier = seed & 1;
+        bool barrier = seed & 1 && type->global_version;
         struct pl_simulation sim = simulate_shape(type, &shape, &cost, barrier);
         pl_tick chain = cost.update[0];
         for (int c = 0; c < layout.C; c++) {
@@ -378,7 +378,7 @@ START_TEST(trimmed)
     const struct pl_schedule_type *type = pl_schedule_types[_i];
     struct pl_shape shape;
     struct pl_layout layout;
-    if (!shape_of(type, 4, 5, 9, &shape)) ck_assert(shape_of(type, 4, 8, 9, &shape));
+    any_shape(type, 4, 5, 9, &shape);
     pl_layout_new(type, &shape, &layout);
     struct pl_cost cost = random_layout_costs(&layout, 7, 900);
     struct pl_simulation full =

@@ -149,6 +149,19 @@ void pl_closed_no_flush(const struct pl_shape *shape, const struct pl_cost *cost
     }
 }
 
+void pl_closed_lead(const struct pl_shape *shape, int64_t lead, int64_t *tau_min,
+                    int64_t *tau_max)
+{
+    *tau_min = lead / shape->m;
+    *tau_max = (lead + shape->m - 1) / shape->m;
+}
+
+int64_t pl_closed_held(const struct pl_shape *shape, int64_t lead)
+{
+    int64_t all = shape->m * shape->updates;
+    return lead + 1 < all ? lead + 1 : all;
+}
+
 void pl_closed_excess(const struct pl_shape *shape, const struct pl_cost *cost,
                       double excess_s, bool parallelogram, struct pl_closed *out)
 {

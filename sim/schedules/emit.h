@@ -10,6 +10,9 @@ extern const struct pl_schedule_type pl_schedule_gpipe, pl_schedule_1f1b,
     pl_schedule_zb_h2;
 extern const struct pl_schedule_type pl_schedule_dualpipe, pl_schedule_dualpipev,
     pl_schedule_chimera, pl_schedule_hanayo;
+extern const struct pl_schedule_type pl_schedule_pipedream_vertical,
+    pl_schedule_wpipe, pl_schedule_pipemare, pl_schedule_spectrain, pl_schedule_xpipe,
+    pl_schedule_paci, pl_schedule_amdp;
 
 /* Writing: pl_emit_begin, then the ops of device 0 in issue order, pl_emit_device, the
  * ops of device 1, ..., pl_emit_device after the last. The arrays grow as needed. */
@@ -63,6 +66,11 @@ void pl_closed_no_flush(const struct pl_shape *shape, const struct pl_cost *cost
  * parallelogram: the excess is of the longest single device, not of the global end. */
 void pl_closed_excess(const struct pl_shape *shape, const struct pl_cost *cost,
                       double excess_s, bool parallelogram, struct pl_closed *out);
+/* A stage whose forwards run `lead` microbatches before their backwards, update every m:
+ * delay floor(lead / m) to ceil(lead / m); it holds lead + 1 activations. */
+void pl_closed_lead(const struct pl_shape *shape, int64_t lead, int64_t *tau_min,
+                    int64_t *tau_max);
+int64_t pl_closed_held(const struct pl_shape *shape, int64_t lead);
 /* F + B + W (+ U) of a whole device and one transfer, in seconds, of uniform costs. */
 double pl_closed_micro(const struct pl_shape *shape, const struct pl_cost *cost);
 double pl_closed_update(const struct pl_shape *shape, const struct pl_cost *cost);

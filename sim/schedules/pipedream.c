@@ -12,11 +12,10 @@ static void closed_stage(const struct pl_shape *shape, int stage, int64_t *tau_m
                          int64_t *tau_max, int64_t *weight_versions,
                          int64_t *peak_activations)
 {
-    int64_t ahead = shape->P - 1 - stage, all = shape->m * shape->updates;
-    *tau_min = ahead / shape->m;
-    *tau_max = (ahead + shape->m - 1) / shape->m;
+    int64_t ahead = shape->P - 1 - stage;
+    pl_closed_lead(shape, ahead, tau_min, tau_max);
     *weight_versions = *tau_max + 1;
-    *peak_activations = ahead + 1 < all ? ahead + 1 : all;
+    *peak_activations = pl_closed_held(shape, ahead);
 }
 
 const struct pl_schedule_type pl_schedule_pipedream = {
