@@ -8,7 +8,7 @@ enum { MAX_DEPTH = sizeof((struct pl_json){0}.first) / sizeof(bool) };
 
 static void put_string(FILE *out, const char *text)
 {
-    putc('"', out);
+    putc_unlocked('"', out);
     for (; *text; text++) {
         unsigned char c = (unsigned char)*text;
         if (c == '"' || c == '\\')
@@ -20,9 +20,9 @@ static void put_string(FILE *out, const char *text)
         else if (c < 0x20 || c == 0x7f)
             fprintf(out, "\\u%04x", c);
         else
-            putc(c, out);
+            putc_unlocked(c, out);
     }
-    putc('"', out);
+    putc_unlocked('"', out);
 }
 
 /* Comma, line and key that come before a value: one line for each top-level entry. */

@@ -81,7 +81,7 @@ static int write_outputs(const struct pl_sim_view *view, const struct pl_config 
     pl_record_provenance(trace, "pipelag sim", given, resolved, "none");
     pl_record_simulation(trace, view->sim->schedule.type->name, view->sim, view->cost);
     int code = args->output ? pl_trace_write(trace, args->output) : 0;
-    if (!code && args->perfetto) code = pl_perfetto_write(trace, NULL, args->perfetto);
+    if (!code && args->perfetto) code = pl_perfetto_write(trace, NULL, 0, args->perfetto);
     pl_trace_free(trace);
     free(given);
     free(resolved);

@@ -14,6 +14,7 @@ struct arguments {
     double tolerance;
     bool tolerance_given;
     const char *output, *arm, *format; /* export */
+    int64_t updates;
     bool force;
 };
 
@@ -23,6 +24,7 @@ static const struct argp_option options[] = {
     {"output", 'o', "OUTPUT", 0, "export: file to write", 0},
     {"format", OPTION_FORMAT, "FORMAT", 0, "export: perfetto (the default)", 0},
     {"arm", 'a', "NAME", 0, "export: the arm to export (default: the first)", 0},
+    {"updates", 'u', "N", 0, "export: the first N updates (default: all recorded)", 0},
     {"force", OPTION_FORCE, NULL, 0, "export: replace the output when it exists", 0},
     {"tolerance", 't', "REAL", 0,
      "diff: largest relative difference of numbers (default 0)", 0},
@@ -40,6 +42,10 @@ static error_t parse(int option, char *arg, struct argp_state *state)
         return 0;
     case 'o':
         arguments->output = arg;
+        return 0;
+    case 'u':
+        if (pl_cmd_int("--updates", arg, 1, INT32_MAX, &arguments->updates))
+            argp_error(state, "%s", pl_error_text());
         return 0;
     case 'a':
         arguments->arm = arg;
@@ -133,7 +139,8 @@ static int diff(const struct arguments *arguments)
 
 static const struct format {
     const char *name;
-    int (*write)(const struct pl_trace *t, const char *arm, const char *path);
+    int (*write)(const struct pl_trace *t, const char *arm, int64_t updates,
+                 const char *path);
 } formats[] = {{"perfetto", pl_perfetto_write}};
 enum { N_FORMATS = sizeof formats / sizeof *formats };
 
@@ -156,7 +163,7 @@ static int export(const struct arguments *arguments)
     struct pl_trace *t;
     code = pl_trace_read(arguments->words[0], &t);
     if (code) return pl_cmd_fail(code);
-    code = format->write(t, arguments->arm, arguments->output);
+    code = format->write(t, arguments->arm, arguments->updates, arguments->output);
     pl_trace_free(t);
     return code ? pl_cmd_fail(code) : 0;
 }
@@ -190,9 +197,12 @@ static int run_verb(const struct arguments *all)
                                                             : ""));
         if (all->tolerance_given && v->run != diff)
             return pl_cmd_fail(pl_fail(PL_EUSAGE, "--tolerance belongs to trace diff"));
-        if (v->run != export && (all->output || all->arm || all->format || all->force))
-            return pl_cmd_fail(pl_fail(PL_EUSAGE, "--output, --format, --arm and "
-                                                  "--force belong to trace export"));
+        bool exports =
+            all->output || all->arm || all->format || all->updates || all->force;
+        if (v->run != export && exports)
+            return pl_cmd_fail(
+                pl_fail(PL_EUSAGE, "--output, --format, --arm, --updates and --force "
+                                   "belong to trace export"));
         return v->run(&rest);
     }
     return pl_cmd_fail(

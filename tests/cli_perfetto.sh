@@ -48,6 +48,11 @@ fails 'not JSON' '$d'
 
 run 0 "$PIPELAG" trace export sim.h5 -o again.json && cmp -s sim.json again.json
 ok $? 'trace export writes what sim --perfetto writes'
+run 0 "$PIPELAG" sim --schedule 2bw -P 3 -m 3 --updates 5 --set link.time=0.2ms --no-gantt -o two.h5 &&
+    run 0 "$PIPELAG" trace export two.h5 --updates 2 -o two.json &&
+    [ "$(grep -c '"U[0-9]*"' two.json)" -eq 6 ] && [ "$(grep -c '"ph": "s"' two.json)" -eq "$(grep -c '"ph": "f"' two.json)" ] &&
+    [ "$(grep -c '"name": "BW[0-5]",' two.json)" -eq 18 ] && ! grep -q '"name": "BW9"' two.json
+ok $? '--updates'
 run 2 "$PIPELAG" trace export sim.h5 -o again.json && says 'again.json: exists' &&
     run 0 "$PIPELAG" trace export sim.h5 --arm 1f1b --format perfetto -o again.json --force
 ok $? 'no implicit overwrite'

@@ -126,7 +126,7 @@ END_TEST
 START_TEST(export)
 {
     struct pl_trace *t = pairs();
-    ck_assert_msg(!pl_perfetto_write(t, "x", path), "%s", pl_error_text());
+    ck_assert_msg(!pl_perfetto_write(t, "x", 0, path), "%s", pl_error_text());
     char *text;
     size_t n;
     ck_assert_int_eq(pl_file_read(path, 1 << 20, &text, &n), 0);
@@ -154,12 +154,12 @@ START_TEST(refused)
     struct pl_trace *t = pairs();
     unlink(path);
     pl_trace_i64(t, "/arms/x/memory", "device", 3, (int64_t[]){0, 2, 0});
-    ck_assert_int_eq(pl_perfetto_write(t, "x", path), PL_EINPUT);
+    ck_assert_int_eq(pl_perfetto_write(t, "x", 0, path), PL_EINPUT);
     ck_assert_ptr_nonnull(strstr(pl_error_text(), "/arms/x/memory: row 1 "));
     ck_assert(access(path, F_OK));
     pl_trace_free(t);
     t = pl_trace_new();
-    ck_assert_int_eq(pl_perfetto_write(t, NULL, path), PL_EINPUT);
+    ck_assert_int_eq(pl_perfetto_write(t, NULL, 0, path), PL_EINPUT);
     pl_trace_free(t);
 }
 END_TEST

@@ -51,30 +51,17 @@ static char *gantt_title(const struct pl_trace *t, const char *arm)
     return title;
 }
 
-/* End of the last U of update `updates` - 1; everything when <= 0 or not recorded. */
-static int64_t window_end(const struct pl_ops *ops, int64_t updates)
-{
-    int64_t until = INT64_MAX;
-    for (int64_t i = 0; updates > 0 && i < ops->n; i++)
-        if (ops->kind[i] == PL_KIND_U && ops->micro[i] == updates - 1 &&
-            (until == INT64_MAX || ops->end[i] > until))
-            until = ops->end[i];
-    return until;
-}
-
 static void fill_gantt(const struct pl_ops *ops, int64_t updates,
                        struct gantt_drawing *d)
 {
-    int64_t until = window_end(ops, updates), n = 0, most = ops->n;
+    int64_t until = pl_ops_until(ops, updates), n = 0, most = ops->n;
     int32_t *device = PL_NEW(5 * most, int32_t), *chunk = device + most;
     int64_t *micro = PL_NEW(5 * most, int64_t), *start = micro + most;
     int64_t *end = micro + 2 * most, *tau = micro + 3 * most, *owner = micro + 4 * most;
     d->kind = PL_NEW(most, int8_t);
     d->update = PL_NEW(most, int64_t);
     for (int64_t i = 0; i < ops->n; i++) {
-        if (ops->start[i] >= until &&
-            !(ops->kind[i] == PL_KIND_U && ops->end[i] == until))
-            continue;
+        if (!pl_ops_within(ops, i, until)) continue;
         int64_t version = pl_ops_version(ops, i);
         d->kind[n] = (int8_t)ops->kind[i];
         d->update[n] = pl_ops_update(ops, i);

@@ -213,3 +213,18 @@ int64_t pl_ops_update(const struct pl_ops *ops, int64_t i)
     return ops->kind[i] == PL_KIND_U || !ops->m ? ops->micro[i]
                                                 : ops->micro[i] / ops->m;
 }
+
+int64_t pl_ops_until(const struct pl_ops *ops, int64_t updates)
+{
+    int64_t until = INT64_MAX;
+    for (int64_t i = 0; updates > 0 && i < ops->n; i++)
+        if (ops->kind[i] == PL_KIND_U && ops->micro[i] == updates - 1 &&
+            (until == INT64_MAX || ops->end[i] > until))
+            until = ops->end[i];
+    return until;
+}
+
+bool pl_ops_within(const struct pl_ops *ops, int64_t i, int64_t until)
+{
+    return ops->start[i] < until || (ops->kind[i] == PL_KIND_U && ops->end[i] == until);
+}

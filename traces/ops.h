@@ -49,6 +49,11 @@ int64_t pl_ops_version(const struct pl_ops *ops, int64_t i);
 /* Update that consumes the gradient of op i; of U its own number. */
 int64_t pl_ops_update(const struct pl_ops *ops, int64_t i);
 
+/* End of the last U of update `updates` - 1; INT64_MAX when that is <= 0 or not
+ * recorded. Does op i start before that (or is it one of those U)? */
+int64_t pl_ops_until(const struct pl_ops *ops, int64_t updates);
+bool pl_ops_within(const struct pl_ops *ops, int64_t i, int64_t until);
+
 /* Rank of each op's chunk among the chunks of its device, [n], caller frees; *most: the
  * largest number of chunks on one device. */
 int32_t *pl_chunk_ranks(int64_t n, const int32_t *device, const int32_t *chunk,

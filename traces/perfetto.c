@@ -18,6 +18,7 @@
 #include "base/json.h"
 #include "base/mem.h"
 #include "traces/ops.h"
+#include "traces/perfetto_event.h"
 
 enum { TID_COMPUTE = 1, TID_SEND = 101 };
 
@@ -29,9 +30,10 @@ struct export
     bool chunked; /* several chunks on one device: names tell the chunk */
     int32_t *op_lane, *send_lane;
     int op_lanes, send_lanes; /* most on one device */
+    int64_t until;            /* ps; what starts later is left out */
 };
 
-static void put_time(struct pl_json *json, const char *key, int64_t ns)
+void pl_perfetto_time(struct pl_json *json, const char *key, int64_t ns)
 {
     char digits[32];
     int n = snprintf(digits, sizeof digits, "%" PRId64, ns / 1000);
@@ -40,8 +42,8 @@ static void put_time(struct pl_json *json, const char *key, int64_t ns)
     pl_json_number(json, key, digits);
 }
 
-static void begin(struct pl_json *json, const char *phase, const char *name,
-                  int64_t pid, int64_t tid)
+void pl_perfetto_begin(struct pl_json *json, const char *phase, const char *name,
+                       int64_t pid, int64_t tid)
 {
     pl_json_begin(json, NULL, '{');
     pl_json_text(json, "ph", phase);
@@ -52,8 +54,8 @@ static void begin(struct pl_json *json, const char *phase, const char *name,
 
 static void put_slice_times(struct pl_json *json, int64_t start, int64_t end)
 {
-    put_time(json, "ts", start / 1000);
-    put_time(json, "dur", end / 1000 - start / 1000);
+    pl_perfetto_time(json, "ts", start / 1000);
+    pl_perfetto_time(json, "dur", end / 1000 - start / 1000);
 }
 
 static void put_exact_times(struct pl_json *json, int64_t start, int64_t end)
@@ -66,7 +68,7 @@ static void put_exact_times(struct pl_json *json, int64_t start, int64_t end)
 static void put_metadata(struct pl_json *json, const char *what, int64_t pid,
                          int64_t tid, const char *name, int64_t number)
 {
-    begin(json, "M", what, pid, tid);
+    pl_perfetto_begin(json, "M", what, pid, tid);
     pl_json_begin(json, "args", '{');
     if (name)
         pl_json_text(json, "name", name);
@@ -144,7 +146,7 @@ static void put_op(struct export *e, int64_t i)
         pl_chunk_name((int)ops->chunk[i], ops->model_chunks, name + n,
                       sizeof name - (size_t)n);
     }
-    begin(&e->json, "X", name, ops->device[i], TID_COMPUTE + e->op_lane[i]);
+    pl_perfetto_begin(&e->json, "X", name, ops->device[i], TID_COMPUTE + e->op_lane[i]);
     pl_json_text(&e->json, "cat", pl_kind_names[ops->kind[i]]);
     put_slice_times(&e->json, ops->start[i], ops->end[i]);
     pl_json_text(&e->json, "cname", colours[ops->kind[i]]);
@@ -158,7 +160,7 @@ static void put_flight(struct export *e, int64_t i)
     char name[64];
     snprintf(name, sizeof name, "%s%" PRId64 " to %" PRId64,
              pl_kind_names[ops->msg_kind[i]], ops->msg_micro[i], ops->dst[i]);
-    begin(&e->json, "X", name, ops->src[i], TID_SEND + e->send_lane[i]);
+    pl_perfetto_begin(&e->json, "X", name, ops->src[i], TID_SEND + e->send_lane[i]);
     pl_json_text(&e->json, "cat", "transfer");
     put_slice_times(&e->json, ops->sent[i], ops->arrived[i]);
     pl_json_text(&e->json, "cname", "grey");
@@ -174,12 +176,13 @@ static void put_flight(struct export *e, int64_t i)
 static void put_flow(struct export *e, const char *phase, int64_t message, int64_t pid,
                      int64_t tid, int64_t ns)
 {
-    begin(&e->json, phase,
-          e->ops.msg_kind[message] == PL_KIND_F ? "activation" : "gradient", pid, tid);
+    pl_perfetto_begin(&e->json, phase,
+                      e->ops.msg_kind[message] == PL_KIND_F ? "activation" : "gradient",
+                      pid, tid);
     pl_json_text(&e->json, "cat", "transfer");
     pl_json_int(&e->json, "id", message + 1);
     if (*phase == 'f') pl_json_text(&e->json, "bp", "e");
-    put_time(&e->json, "ts", ns);
+    pl_perfetto_time(&e->json, "ts", ns);
     pl_json_end(&e->json, '}');
 }
 
@@ -195,7 +198,7 @@ static bool put_message(struct export *e, int64_t i)
     int64_t from = pl_ops_find(ops, kind, chunk, ops->msg_micro[i]);
     int64_t to = pl_ops_find(ops, kind, next, ops->msg_micro[i]);
     if (flies) put_flight(e, i);
-    if (from < 0 || to < 0) return false;
+    if (from < 0 || to < 0 || !pl_ops_within(ops, to, e->until)) return false;
     int64_t start = ops->start[from] / 1000, last = ops->end[from] / 1000 - 1;
     put_flow(e, "s", i, ops->src[i], TID_COMPUTE + e->op_lane[from],
              last > start ? last : start);
@@ -205,78 +208,6 @@ static bool put_message(struct export *e, int64_t i)
     put_flow(e, "f", i, ops->dst[i], TID_COMPUTE + e->op_lane[to],
              ops->start[to] / 1000);
     return true;
-}
-
-static void put_counter(struct export *e, const char *name, const char *series,
-                        int64_t device, int64_t ps, int64_t value)
-{
-    begin(&e->json, "C", name, device, 0);
-    put_time(&e->json, "ts", ps / 1000);
-    pl_json_begin(&e->json, "args", '{');
-    pl_json_int(&e->json, series, value);
-    pl_json_end(&e->json, '}');
-    pl_json_end(&e->json, '}');
-}
-
-struct step {
-    int64_t device, time;
-    int64_t row, by; /* by: what it adds, or the value itself */
-};
-
-static int by_time(const void *left, const void *right)
-{
-    const struct step *x = left, *y = right;
-    if (x->device != y->device) return x->device < y->device ? -1 : 1;
-    if (x->time != y->time) return x->time < y->time ? -1 : 1;
-    return x->row < y->row ? -1 : x->row > y->row;
-}
-
-/* One event a nanosecond and device, with the last value. */
-static void put_steps(struct export *e, const char *name, const char *series,
-                      struct step *steps, int64_t n, bool sum)
-{
-    if (n) qsort(steps, (size_t)n, sizeof *steps, by_time);
-    int64_t value = 0;
-    for (int64_t i = 0; i < n; i++) {
-        bool fresh = !i || steps[i].device != steps[i - 1].device;
-        value = sum && !fresh ? value + steps[i].by : steps[i].by;
-        if (fresh && steps[i].time >= 1000)
-            put_counter(e, name, series, steps[i].device, 0, 0);
-        if (i + 1 < n && steps[i + 1].device == steps[i].device &&
-            steps[i + 1].time / 1000 == steps[i].time / 1000)
-            continue;
-        put_counter(e, name, series, steps[i].device, steps[i].time, value);
-    }
-}
-
-/* A microbatch's activations are held from the start of F to the end of W (or BW). */
-static void put_activations(struct export *e)
-{
-    const struct pl_ops *ops = &e->ops;
-    struct step *steps = PL_NEW(ops->n, struct step);
-    int64_t n = 0;
-    for (int64_t i = 0; i < ops->n; i++)
-        if (ops->kind[i] == PL_KIND_F)
-            steps[n++] = (struct step){ops->device[i], ops->start[i], i, 1};
-        else if (ops->kind[i] == PL_KIND_W || ops->kind[i] == PL_KIND_BW)
-            steps[n++] = (struct step){ops->device[i], ops->end[i], i, -1};
-    put_steps(e, "activations", "in flight", steps, n, true);
-    free(steps);
-}
-
-static void put_memory(struct export *e)
-{
-    char *path = pl_printf("/arms/%s/memory", e->ops.arm);
-    int64_t n;
-    const int64_t *device = pl_trace_get_i64(e->t, path, "device", &n);
-    const int64_t *time = pl_trace_get_i64(e->t, path, "time", NULL);
-    const int64_t *bytes = pl_trace_get_i64(e->t, path, "bytes", NULL);
-    free(path);
-    struct step *steps = PL_NEW(n, struct step);
-    for (int64_t i = 0; i < n; i++)
-        steps[i] = (struct step){device[i], time[i], i, bytes[i]};
-    put_steps(e, "memory", "bytes", steps, n, false);
-    free(steps);
 }
 
 static void put_text(struct export *e, const char *path, const char *name)
@@ -315,10 +246,11 @@ static void put_all(struct export *e, FILE *out)
     pl_json_text(&e->json, "displayTimeUnit", "ms");
     pl_json_begin(&e->json, "traceEvents", '[');
     put_names(e);
-    for (int64_t i = 0; i < e->ops.n; i++) put_op(e, i);
-    for (int64_t i = 0; i < e->ops.n_messages; i++) cut += !put_message(e, i);
-    put_activations(e);
-    put_memory(e);
+    for (int64_t i = 0; i < e->ops.n; i++)
+        if (pl_ops_within(&e->ops, i, e->until)) put_op(e, i);
+    for (int64_t i = 0; i < e->ops.n_messages; i++)
+        if (e->ops.sent[i] < e->until) cut += !put_message(e, i);
+    pl_perfetto_counters(&e->json, e->t, &e->ops, e->until);
     pl_json_end(&e->json, ']');
     put_about(e, cut);
     pl_json_end(&e->json, '}');
@@ -350,31 +282,17 @@ static bool is_chunked(const struct pl_ops *ops)
     return most > 1;
 }
 
-/* Devices, times and bytes of a memory table that cannot be drawn are named. */
-static int check_memory(const struct pl_trace *t, const struct pl_ops *ops)
-{
-    char *path = pl_printf("/arms/%s/memory", ops->arm);
-    int64_t n;
-    const int64_t *device = pl_trace_get_i64(t, path, "device", &n);
-    const int64_t *time = pl_trace_get_i64(t, path, "time", NULL);
-    int status = 0;
-    for (int64_t i = 0; !status && i < n; i++)
-        if (device[i] < 0 || device[i] >= ops->devices || time[i] < 0)
-            status = pl_fail(PL_EINPUT, "%s: row %" PRId64 " has no device or no time",
-                             path, i);
-    free(path);
-    return status;
-}
-
-int pl_perfetto_write(const struct pl_trace *t, const char *arm, const char *path)
+int pl_perfetto_write(const struct pl_trace *t, const char *arm, int64_t updates,
+                      const char *path)
 {
     struct export e = {.t = t};
     int status = pl_ops_load(t, arm, &e.ops);
     if (status) return status;
-    status = check_memory(t, &e.ops);
+    status = pl_perfetto_check_memory(t, &e.ops);
     struct pl_file *file = status ? NULL : pl_file_create(path);
     if (!status && !file) status = PL_EIO;
     if (!status) {
+        e.until = pl_ops_until(&e.ops, updates);
         assign_lanes(&e);
         e.chunked = is_chunked(&e.ops);
         put_all(&e, pl_file_stream(file));
