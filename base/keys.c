@@ -144,7 +144,8 @@ const struct pl_key pl_keys[] = {
     BOOL("parallel.scatter_gather", "no",
          "without sp: a stage sends 1/tp of its output from each GPU"),
     INT("parallel.micro_batch", "1", 1, 1048576, "", "sequences in a microbatch"),
-    INT("parallel.seq_length", "2048", 1, 16777216, "", "tokens in a sequence"),
+    INT("parallel.seq_length", "0", 0, 16777216, "",
+        "tokens in a sequence; 0: 2048, or the model's positions if fewer"),
 
     NAME("data.source", "grammar", NULL,
          "grammar (built in), text (bytes) or tokens (.bin)"),

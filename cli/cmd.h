@@ -21,6 +21,7 @@ extern const struct pl_command pl_commands[];
 int pl_cmd_cluster(int argc, char **argv);
 int pl_cmd_config(int argc, char **argv);
 int pl_cmd_figure(int argc, char **argv);
+int pl_cmd_model(int argc, char **argv);
 int pl_cmd_run(int argc, char **argv);
 int pl_cmd_sim(int argc, char **argv);
 int pl_cmd_theory(int argc, char **argv);

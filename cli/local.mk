@@ -2,6 +2,7 @@ bin_PROGRAMS += %D%/pipelag
 %C%_pipelag_SOURCES = %D%/main.c %D%/cmd.h %D%/cmd.c %D%/families.c
 %C%_pipelag_SOURCES += %D%/cmd_config.c
 %C%_pipelag_SOURCES += %D%/cmd_theory.c
+%C%_pipelag_SOURCES += %D%/cmd_model.c %D%/print_model.c %D%/print_model.h
 %C%_pipelag_SOURCES += %D%/setup.c %D%/setup.h %D%/profile.c %D%/profile.h
 %C%_pipelag_SOURCES += %D%/cmd_sim.c %D%/print_sim.c %D%/print_sim.h
 %C%_pipelag_SOURCES += %D%/cmd_run.c %D%/experiment.c %D%/experiment.h %D%/job.c %D%/report.c \

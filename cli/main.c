@@ -17,6 +17,8 @@ const struct pl_command pl_commands[] = {
     {"sim", "simulate a schedule: Gantt, bubbles, delay and versions per stage",
      pl_cmd_sim},
     {"run", "simulate, train under the delay, judge the claims", pl_cmd_run},
+    {"model", "parameters, flops and bytes of a model, and how it is cut",
+     pl_cmd_model},
     {"theory", "stability limits under delay, a-priori bound on the gradient",
      pl_cmd_theory},
     {"trace", "validate, look into, export and compare traces", pl_cmd_trace},

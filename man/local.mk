@@ -6,6 +6,7 @@ man_pages += %D%/pipelag-config.1
 man_pages += %D%/pipelag-sim.1
 man_pages += %D%/pipelag-run.1
 man_pages += %D%/pipelag-theory.1
+man_pages += %D%/pipelag-model.1
 man_pages += %D%/pipelag-trace.1
 man_pages += %D%/pipelag-figure.1
 man_pages += %D%/pipelag-cluster.1
@@ -14,6 +15,7 @@ man_includes += %D%/pipelag-config.h2m
 man_includes += %D%/pipelag-sim.h2m
 man_includes += %D%/pipelag-run.h2m
 man_includes += %D%/pipelag-theory.h2m
+man_includes += %D%/pipelag-model.h2m
 man_includes += %D%/pipelag-trace.h2m %D%/pipelag-trace-format.h2m
 man_includes += %D%/pipelag-figure.h2m
 man_includes += %D%/pipelag-cluster.h2m
@@ -29,6 +31,7 @@ $(man_pages): | cli/pipelag$(EXEEXT)
 %D%/pipelag.1: cli/main.c
 %D%/pipelag-config.1: cli/cmd_config.c cli/cmd.c cli/families.c base/keys.c
 %D%/pipelag-theory.1: cli/cmd_theory.c
+%D%/pipelag-model.1: cli/cmd_model.c
 %D%/pipelag-sim.1: cli/cmd_sim.c cli/cmd.c
 %D%/pipelag-run.1: cli/cmd_run.c cli/cmd.c
 %D%/pipelag-trace.1: cli/cmd_trace.c $(srcdir)/%D%/pipelag-trace-format.h2m

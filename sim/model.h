@@ -46,6 +46,10 @@ struct pl_model {
  * hidden, heads, ffn and vocab. Errors: PL_ECONFIG naming the key; *out is checked. */
 int pl_model_read(const struct pl_config *config, struct pl_model *out);
 
+/* Does config give what no model can do without: layers, hidden, heads, ffn, vocab?
+ * PL_ECONFIG "WHERE: model.ffn is missing ...". */
+int pl_model_check_given(const struct pl_config *config, const char *where);
+
 /* Ranges and divisibility (heads a multiple of kv_heads, even head_dim).
  * Errors: PL_ECONFIG naming the key. */
 int pl_model_check(const struct pl_model *model);

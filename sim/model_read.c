@@ -20,15 +20,16 @@ static int choice(const struct pl_config *c, const char *key)
     return i;
 }
 
-static int check_preset(const struct pl_config *c)
+int pl_model_check_given(const struct pl_config *c, const char *where)
 {
     static const char *const keys[] = {"model.layers", "model.hidden", "model.heads",
                                        "model.ffn", "model.vocab"};
-    const char *preset = pl_config_text(c, "model.preset");
-    for (size_t i = 0; *preset && i < sizeof keys / sizeof *keys; i++)
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
         if (!pl_config_given(c, keys[i]))
-            return pl_fail(PL_ECONFIG, "%s: %s is missing in the model preset", preset,
-                           keys[i]);
+            return pl_fail(
+                PL_ECONFIG,
+                "%s: %s is missing, expected the whole description of a model", where,
+                keys[i]);
     return PL_OK;
 }
 
@@ -64,7 +65,8 @@ int pl_model_read(const struct pl_config *c, struct pl_model *out)
         .qk_rope_head_dim = number(c, "model.qk_rope_head_dim"),
         .v_head_dim = number(c, "model.v_head_dim"),
     };
-    int rc = check_preset(c);
+    const char *preset = pl_config_text(c, "model.preset");
+    int rc = *preset ? pl_model_check_given(c, preset) : PL_OK;
     if (rc) return rc;
     if (!m.head_dim) m.head_dim = m.hidden / m.heads;
     if (!m.kv_heads) m.kv_heads = m.heads;

@@ -8,6 +8,8 @@
 
 #include "base/err.h"
 
+enum { SEQ_LENGTH = 2048 }; /* where the configuration gives none */
+
 static int check_divides(const char *key, int by, const char *what, int64_t value)
 {
     if (value % by == 0) return PL_OK;
@@ -111,6 +113,9 @@ int pl_parallel_read(const struct pl_config *c, const struct pl_model *model,
     };
     struct pl_batch b = {pl_config_int(c, "parallel.micro_batch"),
                          pl_config_int(c, "parallel.seq_length")};
+    if (!b.s)
+        b.s = model->positions && model->positions < SEQ_LENGTH ? model->positions
+                                                                : SEQ_LENGTH;
     int rc = pl_parallel_check(&p, model, &b);
     if (rc) return rc;
     *out = p;

@@ -13,3 +13,7 @@ TESTS += tests/test_split
 tests_test_split_SOURCES = tests/test_split.c
 tests_test_split_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 tests_test_split_LDADD = $(sim_test_libs)
+
+model_scripts = tests/cli_model.sh tests/golden/model-llama.test
+TESTS += $(model_scripts)
+EXTRA_DIST += $(model_scripts)
