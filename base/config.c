@@ -61,6 +61,7 @@ void pl_config_free(struct pl_config *config)
     if (!config) return;
     for (int k = 0; pl_keys[k].name; k++) pl_value_clear(&config->values[k]);
     pl_axes_free(config->axes, config->n_axes);
+    pl_axes_free(config->swept, config->n_swept);
     free(config->values);
     free(config->title);
     free(config->seeds);
@@ -118,8 +119,8 @@ int pl_config_set_value(struct pl_config *config, const char *key, const char *v
 {
     if (!strcmp(key, "seeds")) return set_seeds(config, value, origin);
     if (!strcmp(key, "title")) return set_title(config, value, origin);
-    if (!strcmp(key, "axes"))
-        return pl_fail(PL_ECONFIG, "%s: axes can only be given in a file", origin);
+    if (!strcmp(key, "axes") || !strcmp(key, "sweep"))
+        return pl_fail(PL_ECONFIG, "%s: %s can only be given in a file", origin, key);
     int k = pl_key_find(key);
     if (k < 0 && pl_key_is_group(key))
         return pl_fail(PL_ECONFIG, "%s: '%s' is a group of keys, expected %s.KEY=VALUE",

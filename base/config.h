@@ -2,8 +2,9 @@
  * page, the resolved copy in the trace and the experiment arms all come from it.
  *
  * A file is YAML: nested maps are dotted keys (schedule: {name: 2bw} is schedule.name:
- * 2bw). Three top-level keys are not in the table: `seeds` (list of ints), `axes` (map
- * of axis -> map of label -> overrides) and `title` (text). The arms of an experiment
+ * 2bw). Four top-level keys are not in the table: `seeds` (list of ints), `axes` (map
+ * of axis -> map of label -> overrides), `sweep` (map of key -> list of values) and
+ * `title` (text). The arms of an experiment
  * are the product of the axes in file order; a file without axes has one arm.
  * Ownership: pl_config_new / pl_config_free; returned strings and arrays are borrowed.
  */
@@ -111,10 +112,26 @@ int pl_config_arm_label(const struct pl_config *config, int arm, int axis);
  */
 int pl_config_arm(const struct pl_config *config, int arm, struct pl_config **out);
 
+/* Sweep: the points are the product of its lists in file order, last key fastest; a
+ * key that --set fixes has that one value. An entry of an integer key may be a range:
+ * "2..8", "0..64 +8", "2..64 x2". Without `sweep` there is one point. */
+int pl_config_n_swept(const struct pl_config *config);
+const char *pl_config_swept(const struct pl_config *config, int axis); /* its key */
+int pl_config_n_values(const struct pl_config *config, int axis);
+/* Is one of its values a list (of durations)? */
+bool pl_config_swept_lists(const struct pl_config *config, int axis);
+int64_t pl_config_n_points(const struct pl_config *config); /* INT64_MAX: too many */
+/* Make *work the configuration of a point: a new copy when it is NULL, else one that an
+ * earlier call made, of which only the swept keys change (cheap; a preset is read again
+ * when it is another one). Caller frees. The values were checked when the file was
+ * read, so only a preset can fail. */
+int pl_config_point(const struct pl_config *config, int64_t point,
+                    struct pl_config **work);
+
 /* Every key with its resolved value as YAML that pl_config_load reads back (title,
- * seeds and axes included when only_given is false); only keys given when only_given,
- * without what presets supply. Where arms choose presets, the keys of that group that
- * are left to them are not printed. */
+ * seeds, axes and sweep included when only_given is false); only keys given when
+ * only_given, without what presets supply. Where arms or points choose presets, the
+ * keys of that group that are left to them are not printed. */
 void pl_config_print(const struct pl_config *config, bool only_given, FILE *out);
 /* Same as a string; caller frees. */
 char *pl_config_dump(const struct pl_config *config, bool only_given);

@@ -50,7 +50,7 @@ int pl_config_arm_label(const struct pl_config *config, int arm, int axis)
     return label % get_axis(config, axis)->n;
 }
 
-static struct pl_config *copy_without_axes(const struct pl_config *from)
+struct pl_config *pl_config_copy_plain(const struct pl_config *from)
 {
     struct pl_config *to = PL_NEW(1, struct pl_config);
     int n = 0;
@@ -58,6 +58,8 @@ static struct pl_config *copy_without_axes(const struct pl_config *from)
     *to = *from;
     to->axes = NULL;
     to->n_axes = 0;
+    to->swept = NULL;
+    to->n_swept = 0;
     to->title = pl_strdup(from->title);
     to->seeds = PL_NEW(from->n_seeds, uint64_t);
     memcpy(to->seeds, from->seeds, (size_t)from->n_seeds * sizeof *to->seeds);
@@ -68,7 +70,7 @@ static struct pl_config *copy_without_axes(const struct pl_config *from)
 
 int pl_config_arm(const struct pl_config *config, int arm, struct pl_config **out)
 {
-    struct pl_config *copy = copy_without_axes(config);
+    struct pl_config *copy = pl_config_copy_plain(config);
     for (int a = 0; a < config->n_axes; a++) {
         int number = pl_config_arm_label(config, arm, a);
         const struct pl_label *label = &config->axes[a].labels[number];

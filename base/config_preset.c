@@ -63,6 +63,8 @@ bool pl_config_arms_preset(const struct pl_config *config, int key)
         for (int l = 0; l < config->axes[a].n; l++)
             for (int o = 0; o < config->axes[a].labels[l].n; o++)
                 if (config->axes[a].labels[l].overrides[o].key == preset) return true;
+    for (int a = 0; a < config->n_swept; a++)
+        if (config->swept[a].labels[0].overrides[0].key == preset) return true;
     return false;
 }
 

@@ -95,17 +95,23 @@ static void put_value(const struct pl_key *key, const struct pl_value *value, FI
     }
 }
 
-char *pl_config_value(const struct pl_config *config, const char *key)
+char *pl_value_text(int key, const struct pl_value *value)
 {
     char *text = NULL;
     size_t n = 0;
     FILE *out = open_memstream(&text, &n);
-    for (int k = 0; out && pl_keys[k].name; k++)
-        if (!strcmp(pl_keys[k].name, key))
-            put_value(&pl_keys[k], &config->values[k], out);
-    if (out) fclose(out);
+    assert(out);
+    put_value(&pl_keys[key], value, out);
+    fclose(out);
     assert(text && n);
     return text;
+}
+
+char *pl_config_value(const struct pl_config *config, const char *key)
+{
+    int k = pl_key_find(key);
+    assert(k >= 0);
+    return pl_value_text(k, &config->values[k]);
 }
 
 /* Overrides of a pinned key have no effect and are left out: read back, the pin is
@@ -136,6 +142,21 @@ static void put_axes(const struct pl_config *config, FILE *out)
     }
 }
 
+/* A key that is pinned has the one value that counts. */
+static void put_sweep(const struct pl_config *config, FILE *out)
+{
+    fputs("sweep:\n", out);
+    for (int a = 0; a < config->n_swept; a++) {
+        const struct pl_axis *axis = &config->swept[a];
+        int k = axis->labels[0].overrides[0].key;
+        fprintf(out, "  %s: [", axis->name);
+        if (config->values[k].pinned) put_value(&pl_keys[k], &config->values[k], out);
+        for (int l = 0; l < axis->n && !config->values[k].pinned; l++)
+            fprintf(out, "%s%s", l ? ", " : "", axis->labels[l].name);
+        fputs("]\n", out);
+    }
+}
+
 static void put_top(const struct pl_config *config, bool only_given, FILE *out)
 {
     if (!only_given || config->title_given) {
@@ -163,6 +184,7 @@ void pl_config_print(const struct pl_config *config, bool only_given, FILE *out)
         putc('\n', out);
     }
     if (config->n_axes && !only_given) put_axes(config, out);
+    if (config->n_swept && !only_given) put_sweep(config, out);
 }
 
 char *pl_config_dump(const struct pl_config *config, bool only_given)

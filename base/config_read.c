@@ -16,6 +16,7 @@ struct reader {
     struct pl_label *label; /* overrides go here; NULL: the configuration itself */
     const char *group;      /* a preset: keys of this group only; NULL: a file */
     bool made;              /* the text is in no file: its lines mean nothing */
+    bool sweep;             /* inside `sweep`: values are lists of values */
     const struct pl_yaml
         *seen[PL_MAX_KEYS]; /* what set the key in this scope, or NULL */
 };
@@ -122,32 +123,88 @@ static void store(struct reader *in, int key, struct pl_value *value)
     }
 }
 
-static int read_value(struct reader *in, int key, const struct pl_yaml *key_node,
-                      const struct pl_yaml *node)
+static int parse_node(struct reader *in, int key, const struct pl_yaml *node,
+                      struct pl_value *value)
 {
     const char *name = pl_keys[key].name, **texts;
-    if (in->group && pl_key_is_preset(key))
-        return fail_at(in, key_node, "a preset cannot choose a preset,", name);
-    if (in->seen[key]) {
-        char *where = place(in, key_node);
-        int rc = pl_fail(PL_ECONFIG, "%s: duplicate key '%s', first given in line %zu",
-                         where, name, in->seen[key]->line);
-        free(where);
-        return rc;
-    }
-    in->seen[key] = key_node;
     int n = 1, rc = 0;
     if (pl_keys[key].type == PL_KEY_TIMES)
         rc = read_list(in, node, name, &texts, &n);
     else if (!(rc = check_scalar(in, node, name)))
         *(texts = PL_NEW(1, const char *)) = node->text;
     if (rc) return rc;
-    struct pl_value value;
     char *where = place(in, node);
-    rc = pl_value_parse(key, texts, n, where, &value);
-    if (!rc) store(in, key, &value);
+    rc = pl_value_parse(key, texts, n, where, value);
     free(where);
     free(texts);
+    return rc;
+}
+
+static int read_range(struct pl_axis *axis, int key, const char *text,
+                      const char *where)
+{
+    int64_t *values;
+    int n, rc = pl_range_parse(text, where, pl_keys[key].name, &values, &n);
+    if (rc) return rc;
+    for (int i = 0; !rc && i < n; i++) {
+        struct pl_value value;
+        char *one = pl_printf("%lld", (long long)values[i]);
+        rc = pl_value_parse(key, (const char *const *)&one, 1, where, &value);
+        if (!rc) pl_swept_append(axis, key, &value);
+        free(one);
+    }
+    free(values);
+    return rc;
+}
+
+/* The values that one key of `sweep` takes: a list, or one value. */
+static int read_swept(struct reader *in, int key, const struct pl_yaml *node)
+{
+    struct pl_config *config = in->config;
+    bool list = node->kind == PL_YAML_LIST;
+    int rc = 0, n = list ? node->n : 1;
+    if (!n) return fail_at(in, node, "an empty list for", pl_keys[key].name);
+    config->swept =
+        pl_grow(config->swept, (size_t)config->n_swept + 1, sizeof *config->swept);
+    struct pl_axis *axis = &config->swept[config->n_swept++];
+    *axis = (struct pl_axis){.name = pl_strdup(pl_keys[key].name)};
+    for (int i = 0; !rc && i < n; i++) {
+        const struct pl_yaml *item = list ? node->items[i] : node;
+        char *where = place(in, item);
+        struct pl_value value;
+        if (pl_keys[key].type == PL_KEY_INT && item->kind == PL_YAML_TEXT &&
+            pl_range_is(item->text))
+            rc = read_range(axis, key, item->text, where);
+        else if (!(rc = parse_node(in, key, item, &value)))
+            pl_swept_append(axis, key, &value);
+        if (!rc && axis->n > PL_MAX_SWEPT)
+            rc = fail_at(in, item, "more than 100000 values for", axis->name);
+        free(where);
+    }
+    char *where = place(in, node);
+    if (!rc) rc = pl_swept_check(axis, where);
+    free(where);
+    return rc;
+}
+
+static int read_value(struct reader *in, int key, const struct pl_yaml *key_node,
+                      const struct pl_yaml *node)
+{
+    if (in->group && pl_key_is_preset(key))
+        return fail_at(in, key_node, "a preset cannot choose a preset,",
+                       pl_keys[key].name);
+    if (in->seen[key]) {
+        char *where = place(in, key_node);
+        int rc = pl_fail(PL_ECONFIG, "%s: duplicate key '%s', first given in line %zu",
+                         where, pl_keys[key].name, in->seen[key]->line);
+        free(where);
+        return rc;
+    }
+    in->seen[key] = key_node;
+    if (in->sweep) return read_swept(in, key, node);
+    struct pl_value value;
+    int rc = parse_node(in, key, node, &value);
+    if (!rc) store(in, key, &value);
     return rc;
 }
 
@@ -299,18 +356,32 @@ static int check_group(const struct reader *in, const char *name,
     return rc;
 }
 
+static int read_sweep(struct reader *in, const struct pl_yaml *map)
+{
+    struct reader inner = {.config = in->config, .path = in->path, .sweep = true};
+    pl_axes_free(in->config->swept, in->config->n_swept);
+    in->config->swept = NULL;
+    in->config->n_swept = 0;
+    if (map->kind != PL_YAML_MAP && !is_null(map))
+        return fail_at(in, map, "expected a map of key: list of values for", "sweep");
+    return read_map(&inner, map, "");
+}
+
 /* The keys that are not in the table; they belong to the file, not to an arm. */
 static int read_top(struct reader *in, const char *name, const struct pl_yaml *key_node,
                     const struct pl_yaml *node, bool *found)
 {
-    bool seeds = !strcmp(name, "seeds"), axes = !strcmp(name, "axes");
-    *found = seeds || axes || !strcmp(name, "title");
+    bool seeds = !strcmp(name, "seeds"), axes = !strcmp(name, "axes"),
+         sweep = !strcmp(name, "sweep");
+    *found = seeds || axes || sweep || !strcmp(name, "title");
     if (in->group) return check_group(in, name, key_node);
     if (!*found) return 0;
     if (in->label) return fail_at(in, key_node, "an arm cannot set", name);
-    return seeds  ? read_seeds(in, node)
-           : axes ? read_axes(in, node)
-                  : read_title(in, node);
+    if (in->sweep) return fail_at(in, key_node, "a sweep cannot vary", name);
+    return seeds   ? read_seeds(in, node)
+           : axes  ? read_axes(in, node)
+           : sweep ? read_sweep(in, node)
+                   : read_title(in, node);
 }
 
 int pl_config_load(struct pl_config *config, const char *path)

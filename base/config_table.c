@@ -9,7 +9,7 @@
 #include "base/mem.h"
 
 static const char *const *registered[PL_MAX_KEYS];
-static const char *const top_level[] = {"seeds", "axes", "title"};
+static const char *const top_level[] = {"seeds", "axes", "sweep", "title"};
 
 int pl_key_find(const char *name)
 {
@@ -62,7 +62,7 @@ static int collect(const char *name, bool group, char **list)
     const char *dot = strchr(name, '.');
     char *prefix = dot ? pl_printf("%.*s", (int)(dot - name), name) : NULL;
     bool known = prefix && pl_key_is_group(prefix);
-    for (int i = 0; i < 3 && !dot; i++) list[n++] = pl_strdup(top_level[i]);
+    for (int i = 0; i < 4 && !dot; i++) list[n++] = pl_strdup(top_level[i]);
     for (const struct pl_key *k = pl_keys; k->name; k++) {
         const char *end = strchr(k->name, '.');
         if (!dot && end) {
@@ -83,7 +83,7 @@ static int collect(const char *name, bool group, char **list)
 
 int pl_key_fail_unknown(const char *name, bool group, const char *where)
 {
-    char *list[PL_MAX_KEYS + 4];
+    char *list[PL_MAX_KEYS + 5];
     if (!strcmp(name, "<<"))
         return pl_fail(PL_ECONFIG,
                        "%s: merge keys (<<) are not supported, write the keys", where);

@@ -8,7 +8,8 @@ enum {
     PL_MAX_KEYS = 256,
     PL_MAX_LIST = 4096, /* entries of a list of durations, seeds */
     PL_MAX_LABEL = 64,  /* characters */
-    PL_MAX_ARMS = 10000
+    PL_MAX_ARMS = 10000,
+    PL_MAX_SWEPT = 100000 /* values of one key of a sweep */
 };
 
 /* One key's value; owns text, ticks and where. */
@@ -47,6 +48,8 @@ struct pl_config {
     int n_seeds;
     struct pl_axis *axes;
     int n_axes;
+    struct pl_axis *swept; /* named by the key; labels are values, one override each */
+    int n_swept;
     bool title_given, seeds_given, title_pinned, seeds_pinned;
 };
 
@@ -66,7 +69,7 @@ void pl_value_copy(struct pl_value *to, const struct pl_value *from);
 void pl_value_clear(struct pl_value *value);
 /* The table's default; value is overwritten, not cleared. */
 void pl_value_default(int key, struct pl_value *value);
-/* An arm chooses the preset of the key's group. */
+/* An arm or a point chooses the preset of the key's group. */
 bool pl_config_arms_preset(const struct pl_config *config, int key);
 /* pl_config_preset; made: a text that is in no file, messages give no lines. */
 int pl_config_read_preset(struct pl_config *config, const char *text,
@@ -79,6 +82,21 @@ int pl_text_check(const char *text, const char *where, const char *key);
 /* Length in bytes of the code point at text, 0 when it is not UTF-8. */
 int pl_utf8_read(const char *text, uint32_t *point);
 
+/* As pl_config_set_value reads it; caller frees. */
+char *pl_value_text(int key, const struct pl_value *value);
+
 void pl_axes_free(struct pl_axis *axes, int n);
+/* The configuration without axes and sweep. */
+struct pl_config *pl_config_copy_plain(const struct pl_config *from);
+
+/* Integers of "A..B" (step 1), "A..B +STEP" or "A..B xFACTOR", B included when met;
+ * *values is the caller's to free. Errors: PL_ECONFIG. */
+bool pl_range_is(const char *text);
+int pl_range_parse(const char *text, const char *where, const char *key,
+                   int64_t **values, int *n);
+/* Append a value, taken over, to the swept key. */
+void pl_swept_append(struct pl_axis *axis, int key, struct pl_value *value);
+/* PL_ECONFIG when a value is there twice. */
+int pl_swept_check(const struct pl_axis *axis, const char *where);
 
 #endif

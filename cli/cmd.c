@@ -124,6 +124,20 @@ int pl_cmd_settings_config(const struct pl_cmd_settings *settings, const char *f
     return 0;
 }
 
+char *pl_cmd_settings_line(const struct pl_cmd_settings *settings, const char *command,
+                           const char *file)
+{
+    char *line = pl_printf("%s%s%s", command, file ? " " : "", file ? file : "");
+    for (int i = 0; i < settings->n; i++) {
+        const struct pl_cmd_setting *set = &settings->settings[i];
+        char *longer = pl_printf("%s --set %s%s%s", line, set->key ? set->key : "",
+                                 set->key ? "=" : "", set->value);
+        free(line);
+        line = longer;
+    }
+    return line;
+}
+
 void pl_cmd_settings_free(struct pl_cmd_settings *settings)
 {
     free(settings->settings);

@@ -24,6 +24,7 @@ int pl_cmd_figure(int argc, char **argv);
 int pl_cmd_model(int argc, char **argv);
 int pl_cmd_run(int argc, char **argv);
 int pl_cmd_sim(int argc, char **argv);
+int pl_cmd_sweep(int argc, char **argv);
 int pl_cmd_theory(int argc, char **argv);
 int pl_cmd_trace(int argc, char **argv);
 
@@ -66,6 +67,10 @@ extern const struct argp_child pl_cmd_settings_children[];
  * caller's (pl_config_free), untouched on error. */
 int pl_cmd_settings_config(const struct pl_cmd_settings *settings, const char *file,
                            struct pl_config **out);
+/* "COMMAND FILE --set KEY=VALUE ...": what decides the results, for the trace. Caller
+ * frees. */
+char *pl_cmd_settings_line(const struct pl_cmd_settings *settings, const char *command,
+                           const char *file);
 void pl_cmd_settings_free(struct pl_cmd_settings *settings);
 
 #endif

@@ -175,21 +175,6 @@ static int finish(struct pl_session *s, bool as_json)
     return rc;
 }
 
-/* What decides the results, for the trace: equal runs give equal bytes. */
-static char *recorded_command(const struct args *args)
-{
-    char *line = pl_printf("pipelag run%s%s", args->file ? " " : "",
-                           args->file ? args->file : "");
-    for (int i = 0; i < args->settings.n; i++) {
-        const struct pl_cmd_setting *set = &args->settings.settings[i];
-        char *longer = pl_printf("%s --set %s%s%s", line, set->key ? set->key : "",
-                                 set->key ? "=" : "", set->value);
-        free(line);
-        line = longer;
-    }
-    return line;
-}
-
 /* The command as given plus --resume, quoted for a shell. */
 static void print_resume(int argc, char **argv, bool resume)
 {
@@ -245,10 +230,11 @@ int pl_cmd_run(int argc, char **argv)
     char **given = pl_alloc((size_t)argc, sizeof *given); /* argp reorders argv */
     memcpy(given, argv, (size_t)argc * sizeof *given);
     argp_parse(&argp, argc, argv, 0, NULL, &args);
-    struct pl_session s = {.output = args.output,
-                           .resume = args.resume,
-                           .force = args.force,
-                           .command = recorded_command(&args)};
+    struct pl_session s = {
+        .output = args.output,
+        .resume = args.resume,
+        .force = args.force,
+        .command = pl_cmd_settings_line(&args.settings, "pipelag run", args.file)};
     int status = run(&s, &args, &number);
     if (number) print_resume(argc, given, args.resume);
     free(given);

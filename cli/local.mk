@@ -7,6 +7,9 @@ bin_PROGRAMS += %D%/pipelag
 %C%_pipelag_SOURCES += %D%/cmd_sim.c %D%/print_sim.c %D%/print_sim.h
 %C%_pipelag_SOURCES += %D%/cmd_run.c %D%/experiment.c %D%/experiment.h %D%/job.c %D%/report.c \
   %D%/report.h %D%/report_print.c %D%/session.c %D%/session.h %D%/verdicts.c %D%/verdicts.h %D%/workers.c %D%/workers.h
+%C%_pipelag_SOURCES += %D%/cmd_sweep.c %D%/sweep.h %D%/sweep_point.c %D%/sweep_rows.c \
+  %D%/sweep_table.c %D%/sweep_pool.c %D%/sweep_mpi.c %D%/sweep_query.c %D%/sweep_query.h \
+  %D%/sweep_print.c %D%/sweep_print.h
 %C%_pipelag_SOURCES += %D%/cmd_trace.c %D%/cmd_figure.c
 %C%_pipelag_SOURCES += %D%/cmd_cluster.c %D%/print_cluster.c %D%/print_cluster.h
 %C%_pipelag_LDADD = $(PL_LIBS) $(PL_SYSLIBS)

@@ -16,6 +16,8 @@
 const struct pl_command pl_commands[] = {
     {"sim", "simulate a schedule: Gantt, bubbles, delay and versions per stage",
      pl_cmd_sim},
+    {"sweep", "simulate the product of lists of values, ask for the best",
+     pl_cmd_sweep},
     {"run", "simulate, train under the delay, judge the claims", pl_cmd_run},
     {"model", "parameters, flops and bytes of a model, and how it is cut",
      pl_cmd_model},

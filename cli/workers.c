@@ -44,6 +44,11 @@ void pl_workers_release_signals(void)
     sigaction(SIGTERM, &action, NULL);
 }
 
+int pl_workers_signal(void)
+{
+    return stop_signal;
+}
+
 struct child {
     int pipe, job;
     int64_t updates;

@@ -21,6 +21,8 @@ struct pl_workers_spec {
  * while results are written, which a signal must not cut in two. */
 void pl_workers_catch_signals(void);
 void pl_workers_release_signals(void);
+/* The signal that came, or 0; also in a process forked since. */
+int pl_workers_signal(void);
 
 /* Run every unfinished job, n_workers at a time, with progress. SIGINT and SIGTERM stop
  * the jobs after writing their checkpoints: PL_EINTR, and *signal says which. A failing

@@ -22,6 +22,7 @@ base/yaml\.c	yaml\.h
 base/xml\.c	expat\.h
 base/file\.c	zlib\.h
 base/json_read\.c	jansson\.h
+base/mpi\.c	mpi\.h
 base/rng\.c	Random123/.*
 gpu/host[^/]*\.[ch]	cblas\.h|immintrin\.h
 gpu/cuda_load\.c	dlfcn\.h
@@ -94,6 +95,8 @@ base/config.c <yaml.h>
 base/units.c <zlib.h>
 base/json.c <jansson.h>
 base/units.c <expat.h>
+base/log.c <mpi.h>
+cli/planted.c <mpi.h>
 base/log.c "base/config_types.h"
 sim/planted.c "train/run.h"
 sim/planted.c "base/config_types.h"

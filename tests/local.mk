@@ -19,3 +19,4 @@ include tests/train.mk
 include tests/theory.mk
 include tests/traces.mk
 include tests/cli.mk
+include tests/sweep.mk

@@ -1,6 +1,11 @@
 #include "traces/schema.h"
 
+#include <assert.h>
 #include <string.h>
+
+#include "base/config.h"
+#include "base/mem.h"
+#include "traces/sweep.h"
 
 const char *const pl_kind_names[] = {"F", "B", "W", "BW", "U", NULL};
 
@@ -152,6 +157,10 @@ static const struct pl_column result_table[] = {
     {"diverged", PL_COLUMN_I64, "1", "seeds of the arm that diverged", true},
     END};
 
+/* Filled from the table of keys, then PL_SWEEP_RESULTS: see fill_sweep. */
+enum { MAX_SWEEP = 640 };
+static struct pl_column sweep[MAX_SWEEP];
+
 const struct pl_table_type pl_table_types[] = {
     {"/arms/<arm>/timeline", timeline, NULL, NULL},
     {"/arms/<arm>/messages", messages, NULL, NULL},
@@ -166,7 +175,40 @@ const struct pl_table_type pl_table_types[] = {
     {"/arms/<arm>/seeds/<seed>/evals", evals, "loss", "update"},
     {"/claims", claims, NULL, NULL},
     {"/table", result_table, NULL, NULL},
+    {PL_SWEEP_TABLE, sweep, NULL, NULL},
     {NULL, NULL, NULL, NULL}};
+
+/* A swept key is a column of its name: integers and reals as themselves, durations in
+ * seconds (a list of them: their mean, and the list as text in NAME.stages), all else
+ * as text. */
+static int add_key(const struct pl_key *key, int n)
+{
+    bool time = key->type == PL_KEY_TIME || key->type == PL_KEY_TIMES;
+    enum pl_column_type type = key->type == PL_KEY_INT            ? PL_COLUMN_I64
+                               : key->type == PL_KEY_REAL || time ? PL_COLUMN_F64
+                                                                  : PL_COLUMN_TEXT;
+    const char *unit = type == PL_COLUMN_TEXT ? "" : *key->unit ? key->unit : "1";
+    assert(n + 2 < MAX_SWEEP);
+    sweep[n++] = (struct pl_column){key->name, type, unit, key->help, true};
+    if (key->type == PL_KEY_TIMES)
+        sweep[n++] = (struct pl_column){pl_printf("%s%s", key->name, PL_SWEEP_LIST),
+                                        PL_COLUMN_TEXT, "", key->help, true};
+    return n;
+}
+
+__attribute__((constructor)) static void fill_sweep(void)
+{
+#define COLUMN(name, unit, shown, text) {#name, PL_COLUMN_F64, unit, text, false},
+    static const struct pl_column results[] = {
+        PL_SWEEP_RESULTS(COLUMN){PL_SWEEP_STATUS, PL_COLUMN_TEXT, "",
+                                 "ok, or why the point was refused", false}};
+#undef COLUMN
+    enum { N = sizeof results / sizeof *results };
+    int n = 0;
+    for (const struct pl_key *key = pl_keys; key->name; key++) n = add_key(key, n);
+    assert(n + N < MAX_SWEEP);
+    memcpy(sweep + n, results, sizeof results);
+}
 
 bool pl_schema_match(const char *pattern, const char *path)
 {

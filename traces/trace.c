@@ -216,6 +216,13 @@ const double *pl_trace_get_f64(const struct pl_trace *t, const char *path,
     return values ? values->f64 : NULL;
 }
 
+const char *const *pl_trace_get_text(const struct pl_trace *t, const char *path,
+                                     const char *name, int64_t *n)
+{
+    const struct pl_values *values = find(t, path, name, n);
+    return values ? (const char *const *)values->text : NULL;
+}
+
 static const struct pl_attr *find_attr(const struct pl_trace *t, const char *path,
                                        const char *name, enum pl_attr_type type)
 {

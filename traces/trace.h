@@ -36,6 +36,8 @@ const int64_t *pl_trace_get_i64(const struct pl_trace *t, const char *path,
                                 const char *name, int64_t *n);
 const double *pl_trace_get_f64(const struct pl_trace *t, const char *path,
                                const char *name, int64_t *n);
+const char *const *pl_trace_get_text(const struct pl_trace *t, const char *path,
+                                     const char *name, int64_t *n);
 const char *pl_trace_get_attr_text(const struct pl_trace *t, const char *path,
                                    const char *name);
 bool pl_trace_get_attr_real(const struct pl_trace *t, const char *path,

@@ -1,0 +1,22 @@
+/* The only door to MPI: ranks of a job that exchange blocks of bytes. Built with MPI
+ * (configure --with-mpi) or not, a program that no mpirun started has one rank and
+ * never touches the library. */
+#ifndef PL_BASE_MPI_H
+#define PL_BASE_MPI_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Join the job that mpirun (Open MPI, MPICH, Slurm) started, if one did. Errors:
+ * PL_EUNSUP when there is a job of several ranks but no MPI in this build. */
+int pl_mpi_begin(void);
+int pl_mpi_rank(void); /* 0 outside a job */
+int pl_mpi_size(void); /* 1 outside a job */
+/* Send n bytes to a rank (waits until they may be overwritten). */
+void pl_mpi_send(int to, const void *bytes, size_t n);
+/* Take the next message of any rank, or from one (from >= 0). wait: until there is one;
+ * otherwise false when there is none now. *bytes is the caller's to free. */
+bool pl_mpi_receive(int from, bool wait, int *sender, void **bytes, size_t *n);
+void pl_mpi_end(void);
+
+#endif
