@@ -26,7 +26,7 @@ sweep:
 Y
 run 0 "$PIPELAG" sweep small.yaml --json && cp out small.json && grep -q '^pipelag: 48 points: schedule.name 4 x schedule.stages 2 x' err
 ok $? 'runs and says how many points'
-tr -d ' \n' <small.json | sed 's/},{/}\n{/g' >rows
+{ tr -d ' \n' <small.json; echo; } | sed 's/},{/}\n{/g' >rows
 wrong=0
 sed -n '1p;18p;25p;26p;44p;48p' rows >some # of each schedule, and a refused one
 while read -r row; do
