@@ -27,6 +27,10 @@ done <<SCHEDULES
 --schedule gpipe -P 3 -m 4 --updates 2 --set link.time=2.5ms
 --schedule 2bw -P 4 -m 4 --updates 5 --set link.time=100ns
 --schedule pipedream -P 3 --updates 4 --set cost.forward=3ms,1ms,2ms --set link.time=5ms
+--schedule dualpipe -P 4 -m 10 --set link.time=0.1ms
+--schedule dualpipev -P 2 -m 6
+--schedule chimera -P 4 -m 8 --set link.time=0.25ms
+--schedule amdp -P 4 -m 4
 --schedule 1f1b -P 8 -m 16 $odd --set link.time=1234567ps
 SCHEDULES
 

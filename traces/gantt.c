@@ -212,7 +212,7 @@ static void draw_part(const struct canvas *c, int64_t i, int panel, bool main_pa
     }
     if (b.w > 4) b.w -= 0.6;
     draw_box(c, &b, kind, level, main_part ? title : NULL);
-    if (kind == PL_KIND_BW && c->seen[PL_KIND_B]) b.h -= foot(&b) / 2;
+    if (kind == PL_KIND_BW && c->seen[PL_KIND_B]) b.y -= foot(&b) / 2;
     if (main_part) draw_number(c, i, &b);
 }
 
