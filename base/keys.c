@@ -57,7 +57,8 @@ const struct pl_key pl_keys[] = {
           "one transfer between neighbouring devices (one, P-1 or P: a ring)"),
 
     TEXT("cluster.preset", "",
-         "cluster.* keys from a built-in cluster, a YAML file, a .xml of NCCL or a .txt of "
+         "cluster.* keys from a built-in cluster, a YAML file, a .xml of NCCL or a "
+         ".txt of "
          "`nvidia-smi topo -m`, where not given otherwise: see pipelag-cluster(1)"),
     TEXT("cluster.topology", "",
          "file of nvidia-smi or NCCL that tells the inside of a node"),
@@ -136,6 +137,8 @@ const struct pl_key pl_keys[] = {
     INT("parallel.ep", "1", 1, 65536, "", "GPUs that share the experts of a layer"),
     INT("parallel.cp", "1", 1, 65536, "", "GPUs that share each sequence"),
     INT("parallel.dp", "1", 1, 1048576, "", "replicas that share the batch"),
+    TEXT("parallel.order", "tp-cp-ep-dp-pp",
+         "which axis numbers the GPUs fastest, as in Megatron-Core"),
     INT("parallel.zero", "0", 0, 1, "",
         "1: optimizer state is divided over cp * dp GPUs"),
     NAME("parallel.recompute", "none", recomputes,

@@ -20,11 +20,16 @@ struct arguments {
 };
 
 static const struct argp_option options[] = {
-    {"bytes", OPT_BYTES, "SIZE", 0, "size of the message between two GPUs (32 MiB)", 0},
+    {"bytes", OPT_BYTES, "SIZE", 0,
+     "size of the message between two GPUs and of the collectives of a placement (32 "
+     "MiB)",
+     0},
     {"levels", OPT_LEVELS, "LEVELS", 0,
      "cluster.levels, such as 'rack:2 node:4 gpu:8', outermost first", 0},
     {"set", OPT_SET, "KEY=VALUE", 0,
-     "any key cluster.* (pipelag config --keys lists them); may be repeated", 0},
+     "any key cluster.*, or a placement by parallel.tp, cp, ep, dp, order and "
+     "schedule.stages; may be repeated",
+     0},
     {"json", OPT_JSON, NULL, 0, "print one JSON object instead of text", 0},
     {0},
 };
@@ -128,7 +133,8 @@ static int fill_rows(struct pl_cluster_view *v)
         what);
 }
 
-static int show(const struct arguments *args, const struct pl_cluster *cluster)
+static int show(const struct arguments *args, const struct pl_config *config,
+                const struct pl_cluster *cluster)
 {
     struct pl_cluster_view view = {.cluster = cluster};
     uint64_t bytes;
@@ -137,19 +143,19 @@ static int show(const struct arguments *args, const struct pl_cluster *cluster)
     view.bytes = (double)bytes;
     int code = fill_messages(&view);
     if (!code) code = fill_rows(&view);
+    if (!code) code = pl_place_view_fill(config, cluster, view.bytes, &view.place);
     if (!code)
         (args->json ? pl_print_cluster_json : pl_print_cluster_text)(&view, stdout);
     return code;
 }
 
-static int read_cluster(struct arguments *args, struct pl_cluster *cluster)
+/* *config is the caller's, also after an error. */
+static int read_cluster(struct arguments *args, struct pl_config **config,
+                        struct pl_cluster *cluster)
 {
-    struct pl_config *config = NULL;
     if (args->name) add(&args->settings, key_of(args->name), args->name, "PRESET");
-    int code = pl_cmd_settings_config(&args->settings, NULL, &config);
-    if (!code) code = pl_cluster_read(config, cluster);
-    pl_config_free(config);
-    return code;
+    int code = pl_cmd_settings_config(&args->settings, NULL, config);
+    return code ? code : pl_cluster_read(*config, cluster);
 }
 
 static int list(void)
@@ -159,9 +165,11 @@ static int list(void)
            "bf16 Tflop/s", "memory", "links, outermost first");
     for (int i = 0; names[i]; i++) {
         struct arguments args = {.name = names[i]};
+        struct pl_config *config = NULL;
         struct pl_cluster c;
         char shape[256], memory[32];
-        int code = read_cluster(&args, &c);
+        int code = read_cluster(&args, &config, &c);
+        pl_config_free(config);
         pl_cmd_settings_free(&args.settings);
         if (code) return code;
         printf("%-14s %-20s %-22s %13.1f %9s ", names[i], c.gpu.name,
@@ -188,17 +196,19 @@ int pl_cmd_cluster(int argc, char **argv)
     };
     struct arguments args = {.bytes = "32 MiB"};
     argp_parse(&argp, argc, argv, 0, NULL, &args);
+    struct pl_config *config = NULL;
     struct pl_cluster cluster;
     int code;
     if (!args.name && !args.settings.n) {
         code = list();
     } else {
-        code = read_cluster(&args, &cluster);
+        code = read_cluster(&args, &config, &cluster);
         if (!code) {
-            code = show(&args, &cluster);
+            code = show(&args, config, &cluster);
             pl_cluster_free(&cluster);
         }
     }
+    pl_config_free(config);
     pl_cmd_settings_free(&args.settings);
     return code ? pl_cmd_fail(code) : 0;
 }

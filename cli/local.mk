@@ -11,5 +11,6 @@ bin_PROGRAMS += %D%/pipelag
   %D%/sweep_table.c %D%/sweep_pool.c %D%/sweep_mpi.c %D%/sweep_query.c %D%/sweep_query.h \
   %D%/sweep_print.c %D%/sweep_print.h
 %C%_pipelag_SOURCES += %D%/cmd_trace.c %D%/cmd_figure.c
-%C%_pipelag_SOURCES += %D%/cmd_cluster.c %D%/print_cluster.c %D%/print_cluster.h
+%C%_pipelag_SOURCES += %D%/cmd_cluster.c %D%/print_cluster.c %D%/print_cluster.h \
+  %D%/print_place.c %D%/print_place.h
 %C%_pipelag_LDADD = $(PL_LIBS) $(PL_SYSLIBS)

@@ -150,6 +150,7 @@ void pl_print_cluster_text(const struct pl_cluster_view *v, FILE *out)
     print_fabric(c, out);
     print_messages(v, out);
     print_rows(v, out);
+    pl_print_place_text(&v->place, c, out);
 }
 
 static void json_levels(const struct pl_cluster *c, struct pl_json *json)
@@ -275,6 +276,7 @@ void pl_print_cluster_json(const struct pl_cluster_view *v, FILE *out)
     json_messages(v, &json);
     pl_json_real(&json, "launch_s", pl_seconds(c->launch));
     json_rows(v, &json);
+    pl_print_place_json(&v->place, c, &json);
     pl_json_end(&json, '}');
     pl_json_close(&json);
 }

@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "sim/collective.h"
+#include "cli/print_place.h"
 
 /* A row of the table of all-reduces: n_sizes costs for one group. */
 enum { PL_CLUSTER_SIZES = 4 };
@@ -25,6 +25,7 @@ struct pl_cluster_view {
     pl_tick time[PL_CLUSTER_LEVELS];
     int n_rows;
     struct pl_cluster_row row[2 * PL_CLUSTER_LEVELS];
+    struct pl_place_view place;
 };
 
 void pl_print_cluster_text(const struct pl_cluster_view *view, FILE *out);

@@ -48,6 +48,10 @@ int pl_cluster_levels(const char *text, const char *where, struct pl_cluster *ou
                            PL_CLUSTER_LEVELS);
         else
             code = read_level(word, where, &out->level[n++]);
+        for (int i = 0; !code && i + 1 < n; i++)
+            if (!strcmp(out->level[i].name, out->level[n - 1].name))
+                code = pl_fail(PL_ECONFIG, "%s: level '%s' is there twice", where,
+                               out->level[i].name);
         if (!code) n_gpus *= out->level[n - 1].count;
         if (!code && n_gpus > PL_CLUSTER_GPUS)
             code = pl_fail(PL_ECONFIG, "%s: more than %d GPUs", where, PL_CLUSTER_GPUS);

@@ -145,6 +145,8 @@ int pl_route_time(const struct pl_route *route, double bytes, pl_tick *time);
 
 /* Port of level that GPU g uses, numbered over the whole cluster. */
 int64_t pl_cluster_port(const struct pl_cluster *cluster, int level, int g);
+/* GPUs that use the same port as GPU g, itself included. */
+int pl_cluster_users(const struct pl_cluster *cluster, int level, int g);
 /* Does traffic that crosses level `outer` pass the ports of level `inner` (inside it)?
  */
 bool pl_cluster_carries(const struct pl_cluster *cluster, int inner, int outer);

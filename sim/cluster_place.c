@@ -2,6 +2,7 @@
 
 #include <assert.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -147,4 +148,38 @@ struct pl_group pl_place_group(const struct pl_place *p, enum pl_axis axis, int 
                    i / p->size[PL_AXIS_CP] * p->stride[PL_AXIS_DP];
     g.ranks = ranks;
     return g;
+}
+
+/* Number k of the ranks of stage s, tp varying fastest. */
+static int stage_rank(const struct pl_place *p, int k, int s)
+{
+    int tp = p->size[PL_AXIS_TP], cp = p->size[PL_AXIS_CP];
+    return pl_place_rank(p, k % tp, k / tp % cp, k / tp / cp, s);
+}
+
+int pl_place_route(const struct pl_cluster *cluster, const struct pl_place *p, int s,
+                   int t, struct pl_route *route)
+{
+    struct pl_route one, slowest = {.n = -1};
+    int n = p->n_ranks / p->size[PL_AXIS_PP];
+    if (p->n_ranks > cluster->n_gpus)
+        return pl_fail(PL_ECONFIG, "%d ranks on a cluster of %d GPUs", p->n_ranks,
+                       cluster->n_gpus);
+    int *users = PL_NEW(cluster->n_resources, int);
+    for (int k = 0; k < n; k++) {
+        pl_cluster_route(cluster, stage_rank(p, k, s), stage_rank(p, k, t), &one);
+        for (int i = 0; i < one.n; i++) users[one.use[i].resource]++;
+    }
+    for (int k = 0; k < n; k++) {
+        pl_cluster_route(cluster, stage_rank(p, k, s), stage_rank(p, k, t), &one);
+        one.bandwidth = INFINITY;
+        for (int i = 0; i < one.n; i++) {
+            one.use[i].capacity /= users[one.use[i].resource];
+            one.bandwidth = fmin(one.bandwidth, one.use[i].capacity);
+        }
+        if (slowest.n < 0 || one.bandwidth < slowest.bandwidth) slowest = one;
+    }
+    free(users);
+    *route = slowest;
+    return 0;
 }

@@ -39,4 +39,12 @@ int pl_place_rank(const struct pl_place *place, int tp, int cp, int dp, int s);
 struct pl_group pl_place_group(const struct pl_place *place, enum pl_axis axis,
                                int rank, int *ranks);
 
+/* Route of a message from stage s to stage t when all TP CP DP ranks of s send theirs
+ * at the same time: the slowest of these messages, its capacities divided by how many
+ * of them share each; the first such rank when they are equal. What a simulation of one
+ * pipeline charges for a transfer. O(ranks of a stage x levels). Errors: PL_ECONFIG
+ * when the job has more ranks than the cluster GPUs. */
+int pl_place_route(const struct pl_cluster *cluster, const struct pl_place *place,
+                   int s, int t, struct pl_route *route);
+
 #endif

@@ -53,6 +53,20 @@ int64_t pl_cluster_port(const struct pl_cluster *c, int level, int g)
     return member * l->ports + port;
 }
 
+int pl_cluster_users(const struct pl_cluster *c, int level, int g)
+{
+    const struct pl_level *l = &c->level[level];
+    int64_t port = pl_cluster_port(c, level, g), n = l->n_gpus, ports = l->ports;
+    if (has_own_nics(c, level) && ports == c->fabric->n_nics) {
+        int first = g / (int)n * (int)n, count = 0;
+        for (int i = first; i < first + n; i++)
+            count += pl_cluster_port(c, level, i) == port;
+        return count;
+    }
+    int64_t p = port % ports; /* of the block i with i ports / n rounded down == p */
+    return (int)(((p + 1) * n + ports - 1) / ports - (p * n + ports - 1) / ports);
+}
+
 bool pl_cluster_carries(const struct pl_cluster *c, int inner, int outer)
 {
     enum pl_link_kind kind = c->level[inner].link.kind, to = c->level[outer].link.kind;

@@ -53,13 +53,27 @@ static void count_members(const struct pl_cluster *c, struct pl_span *s, int lev
     s->crossed[level] = s->members[level] > (level ? s->members[level - 1] : 1);
 }
 
-/* NVLinks of GPU number i of the group to the others in its node. */
-static int links_inside(const struct pl_fabric *f, const struct pl_span *s, int i)
+/* Numbers of the group's GPUs that are in the imported node of number i. */
+static void node_range(const struct pl_cluster *c, const struct pl_span *s, int i,
+                       int *from, int *end)
 {
-    int node = s->ranks[i] / f->n, links = 0;
-    for (int j = 0; j < s->n; j++)
-        if (j != i && s->ranks[j] / f->n == node)
-            links += f->nvlinks[s->ranks[i] % f->n * f->n + s->ranks[j] % f->n];
+    int n = c->fabric->n, node = s->ranks[i] / n;
+    for (*from = i; *from > 0 && s->ranks[*from - 1] / n == node;) --*from;
+    for (*end = i + 1; *end < s->n && s->ranks[*end] / n == node;) ++*end;
+}
+
+static int links_between(const struct pl_fabric *f, int a, int b)
+{
+    return f->nvlinks[a % f->n * f->n + b % f->n];
+}
+
+/* NVLinks of GPU number i of the group to the others in its node. */
+static int links_inside(const struct pl_cluster *c, const struct pl_span *s, int i)
+{
+    int from, end, links = 0;
+    node_range(c, s, i, &from, &end);
+    for (int j = from; j < end; j++)
+        links += links_between(c->fabric, s->ranks[i], s->ranks[j]);
     return links;
 }
 
@@ -69,7 +83,7 @@ static bool runs_on_nvlink(const struct pl_cluster *c, const struct pl_span *s)
     if (!s->crossed[last] || !c->fabric || !c->fabric->direct)
         return c->level[last].link.kind == PL_LINK_NVLINK;
     for (int i = 0; i < s->n; i++)
-        if (!links_inside(c->fabric, s, i)) return false;
+        if (!links_inside(c, s, i)) return false;
     return true;
 }
 
@@ -102,42 +116,34 @@ static bool passes(const struct pl_cluster *c, const struct pl_span *s, int leve
     return passed;
 }
 
-/* GPUs of the cluster that use the same port as g. */
-static int served(const struct pl_cluster *c, int level, int g)
-{
-    int n = c->level[level].n_gpus, first = g / n * n, count = 0;
-    if (c->level[level].ports == n) return 1;
-    if (c->level[level].ports == 1) return n;
-    int64_t port = pl_cluster_port(c, level, g);
-    for (int i = first; i < first + n; i++)
-        count += pl_cluster_port(c, level, i) == port;
-    return count;
-}
-
-/* Part of its port that GPU number i of the group may count on for the whole group:
- * with siblings each GPU has its own share, alone the first user of a port has all of
- * it. */
-static double share(const struct pl_cluster *c, const struct pl_span *s, int level,
-                    int from, int i)
-{
-    if (s->siblings) return 1. / served(c, level, s->ranks[i]);
-    int64_t port = pl_cluster_port(c, level, s->ranks[i]);
-    for (int j = from; j < i; j++)
-        if (pl_cluster_port(c, level, s->ranks[j]) == port) return 0;
-    return 1;
-}
-
+/* A ring leaves a member through all ports that its GPUs use; with siblings each GPU
+ * has its part of the port. */
 static double level_bus(const struct pl_cluster *c, const struct pl_span *s, int level)
 {
+    const struct pl_level *l = &c->level[level];
+    int *user = PL_NEW(l->ports, int); /* number + 1 of the port's first user */
     double least = INFINITY;
-    for (int i = 0; i < s->n;) {
-        int end = run_end(c, s, level, i);
-        double sum = 0;
-        for (int j = i; j < end; j++) sum += share(c, s, level, i, j);
-        least = fmin(least, sum * pl_level_capacity(&c->level[level]));
-        i = end;
+    for (int i = 0, end; i < s->n; i = end) {
+        double ports = 0;
+        end = run_end(c, s, level, i);
+        for (int j = i; j < end; j++) {
+            int *first = &user[pl_cluster_port(c, level, s->ranks[j]) % l->ports];
+            bool mine = *first <= i; /* not yet by this member */
+            if (mine) *first = j + 1;
+            ports += s->siblings ? 1. / pl_cluster_users(c, level, s->ranks[j]) : mine;
+        }
+        least = fmin(least, ports * pl_level_capacity(l));
     }
+    free(user);
     return least;
+}
+
+/* With siblings: the part of the node's GPUs that is in the group. */
+static double node_part(const struct pl_cluster *c, const struct pl_span *s, int i)
+{
+    int from, end;
+    node_range(c, s, i, &from, &end);
+    return s->siblings ? (double)(end - from) / c->fabric->n : 1;
 }
 
 /* Inside an imported node: bundles of NVLinks, or PCIe and the bridge of the sockets.
@@ -148,7 +154,7 @@ static double fabric_bus(const struct pl_cluster *c, const struct pl_span *s)
     double least = INFINITY;
     if (f->direct && s->nvlink) {
         for (int i = 0; i < s->n; i++)
-            least = fmin(least, links_inside(f, s, i) * f->nvlink);
+            least = fmin(least, links_inside(c, s, i) * f->nvlink);
         return least;
     }
     int last = c->n_levels - 1;
@@ -156,7 +162,7 @@ static double fabric_bus(const struct pl_cluster *c, const struct pl_span *s)
         for (int i = 1; i < s->n; i++)
             if (s->ranks[i] / f->n == s->ranks[i - 1] / f->n &&
                 f->socket[s->ranks[i] % f->n] != f->socket[s->ranks[i - 1] % f->n])
-                least = f->between_sockets;
+                least = f->between_sockets * node_part(c, s, i);
     return fmin(least, level_bus(c, s, last));
 }
 
@@ -172,34 +178,35 @@ double pl_span_bus(const struct pl_cluster *c, const struct pl_span *s)
     return bus;
 }
 
+/* GPUs of the group in the member of level that holds number i; level -1: all. */
+static int inside(const struct pl_cluster *c, const struct pl_span *s, int level, int i)
+{
+    if (level < 0) return s->n;
+    int n = c->level[level].n_gpus, first = s->ranks[i] / n * n;
+    int bounds[2]; /* first number with rank >= first, and >= first + n */
+    for (int side = 0; side < 2; side++) {
+        int low = 0, high = s->n;
+        while (low < high) {
+            int middle = low + (high - low) / 2;
+            if (s->ranks[middle] < first + side * n)
+                low = middle + 1;
+            else
+                high = middle;
+        }
+        bounds[side] = low;
+    }
+    return bounds[1] - bounds[0];
+}
+
 /* Other GPUs of the group whose messages from number i pass level's port. */
 static int partners(const struct pl_cluster *c, const struct pl_span *s, int level,
                     int i)
 {
     int n = 0;
-    for (int j = 0; j < s->n; j++) {
-        int outer = 0;
-        if (j == i) continue;
-        while (s->ranks[i] / c->level[outer].n_gpus ==
-               s->ranks[j] / c->level[outer].n_gpus)
-            outer++;
-        n += outer == level || (outer < level && pl_cluster_carries(c, level, outer));
-    }
+    for (int outer = 0; outer <= level; outer++)
+        if (outer == level || pl_cluster_carries(c, level, outer))
+            n += inside(c, s, outer - 1, i) - inside(c, s, outer, i);
     return n;
-}
-
-/* GPUs whose traffic shares number i's port, weighted with their partners. */
-static double port_load(const struct pl_cluster *c, const struct pl_span *s, int level,
-                        int i)
-{
-    double load = 0;
-    if (s->siblings)
-        return (double)served(c, level, s->ranks[i]) * partners(c, s, level, i);
-    int64_t port = pl_cluster_port(c, level, s->ranks[i]);
-    for (int j = 0; j < s->n; j++)
-        if (pl_cluster_port(c, level, s->ranks[j]) == port)
-            load += partners(c, s, level, j);
-    return load;
 }
 
 /* NVLink pairs of a direct fabric; the other pairs take the ports like everyone. */
@@ -207,34 +214,52 @@ static double direct_exchange(const struct pl_cluster *c, const struct pl_span *
                               double bytes)
 {
     const struct pl_fabric *f = c->fabric;
-    double most = 0;
+    double most = 0, port = pl_level_capacity(&c->level[c->n_levels - 1]);
     for (int i = 0; i < s->n; i++) {
-        int others = 0;
-        for (int j = 0; j < s->n; j++) {
-            if (j == i || s->ranks[i] / f->n != s->ranks[j] / f->n) continue;
-            int links = f->nvlinks[s->ranks[i] % f->n * f->n + s->ranks[j] % f->n];
+        int from, end, others = 0;
+        node_range(c, s, i, &from, &end);
+        for (int j = from; j < end; j++) {
+            int links = links_between(f, s->ranks[i], s->ranks[j]);
             if (links) most = fmax(most, bytes / (links * f->nvlink));
-            others += !links;
+            others += !links && j != i;
         }
-        most =
-            fmax(most, others * bytes / pl_level_capacity(&c->level[c->n_levels - 1]));
+        most = fmax(most, others * bytes / port);
     }
     return most;
+}
+
+/* Seconds for the busiest port of level. */
+static double level_exchange(const struct pl_cluster *c, const struct pl_span *s,
+                             int level, double bytes)
+{
+    const struct pl_level *l = &c->level[level];
+    double *load = PL_NEW(l->ports, double), most = 0;
+    for (int i = 0, end; i < s->n; i = end) {
+        end = run_end(c, s, level, i);
+        for (int p = 0; p < l->ports; p++) load[p] = 0;
+        for (int j = i; j < end; j++) {
+            double *own = &load[pl_cluster_port(c, level, s->ranks[j]) % l->ports];
+            int n = partners(c, s, level, j);
+            *own = s->siblings
+                       ? fmax(*own, (double)n * pl_cluster_users(c, level, s->ranks[j]))
+                       : *own + n;
+            most = fmax(most, *own);
+        }
+    }
+    free(load);
+    return most * bytes / pl_level_capacity(l);
 }
 
 double pl_span_exchange(const struct pl_cluster *c, const struct pl_span *s,
                         double bytes)
 {
     double most = 0;
-    for (int level = 0; level < c->n_levels; level++) {
-        double capacity = pl_level_capacity(&c->level[level]);
+    int last = c->n_levels - 1;
+    for (int level = 0; level <= last; level++) {
         if (!passes(c, s, level)) continue;
-        if (c->fabric && c->fabric->direct && level == c->n_levels - 1) {
-            most = fmax(most, direct_exchange(c, s, bytes));
-            continue;
-        }
-        for (int i = 0; i < s->n; i++)
-            most = fmax(most, bytes * port_load(c, s, level, i) / capacity);
+        bool mesh = level == last && c->fabric && c->fabric->direct && s->crossed[last];
+        most = fmax(most, mesh ? direct_exchange(c, s, bytes)
+                               : level_exchange(c, s, level, bytes));
     }
     return most;
 }

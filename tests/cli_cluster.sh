@@ -22,9 +22,8 @@ has() {
     return 1
 }
 
-run 0 "$PIPELAG" cluster && for name in dgx-a100-80 dgx-h100 gb200-nvl72 rtx-4090-pcie h20; do
-    grep -q "^$name " "$work/out" || exit 1
-done
+run 0 "$PIPELAG" cluster &&
+    [ "$(grep -cE '^(dgx-a100-80|dgx-h100|gb200-nvl72|rtx-4090-pcie|h20) ' "$work/out")" -eq 5 ]
 ok $? 'the presets are listed'
 run 0 "$PIPELAG" cluster dgx-h100 --levels 'rack:2 node:4 gpu:8' &&
     grep -q '^DGX H100: rack:2 node:4 gpu:8, 64 GPUs$' "$work/out" &&
@@ -50,6 +49,16 @@ run 0 "$PIPELAG" cluster "$work/topo.log" --set cluster.preset=dgx-v100 \
     --set cluster.links='ib-edr pcie3' --json && has direct_nvlinks true &&
     has memory_bytes 34359738368
 ok $? 'a topology under any name, the rest from a preset'
+run 0 "$PIPELAG" cluster dgx-h100 --levels 'node:64 gpu:8' --set parallel.tp=8 --set parallel.dp=4 \
+    --set parallel.ep=2 --set schedule.stages=16 &&
+    grep -q '^placement tp-cp-ep-dp-pp: 512 ranks = TP 8 x CP 1 x DP 4 x PP 16; EP 2' "$work/out" &&
+    grep -q '^edp *2 *16 *node ' "$work/out" && grep -q '^pp *16 *32 .*alone 720.4 us$' "$work/out"
+ok $? 'a placement'
+run 0 "$PIPELAG" cluster dgx-a100-80 --levels 'node:2 gpu:8' --set parallel.tp=8 --json \
+    --set schedule.stages=2 --set cluster.ports='2 1' --set cluster.achieved='1 1' --bytes 25MB \
+    --set cluster.latency=0,0 && has next_stage_s 0.0040000000000000001 &&
+    has next_stage_alone_s 0.001 && has pp_stride 8
+ok $? 'four ranks of a stage share a NIC'
 printf 'cluster: {name: mine, levels: node:2 gpu:2, links: ib-hdr nvlink3}\n' >"$work/mine.yaml"
 run 0 "$PIPELAG" cluster "$work/mine.yaml" && grep -q '^mine: node:2 gpu:2, 4 GPUs$' "$work/out"
 ok $? 'a YAML file'
@@ -62,6 +71,12 @@ refused 2 "unknown link 'ib-nrd', did you mean 'ib-ndr'?" dgx-h100 --set cluster
 ok $? 'unknown link'
 refused 2 '--levels: cluster.levels' dgx-h100 --levels node
 ok $? 'bad levels'
+run 0 timeout 20 "$PIPELAG" cluster dgx-h100 --levels 'rack:16 node:8192 gpu:8'
+ok $? 'a million GPUs'
+refused 2 '128 ranks, the cluster has 8 GPUs' dgx-h100 --set parallel.tp=8 --set schedule.stages=16
+ok $? 'more ranks than GPUs'
+refused 2 "unknown axis 'tb'" dgx-h100 --set parallel.tp=8 --set parallel.order=tb-cp-ep-dp-pp
+ok $? 'bad order'
 refused 2 '--bytes' dgx-h100 --bytes 3
 ok $? 'bytes without a unit'
 head -c 700 "$topo/dgx1-v100.xml" >"$work/cut.xml"

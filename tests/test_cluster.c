@@ -30,6 +30,7 @@ START_TEST(level_texts)
         {"gpu:-1", "is not a level"},
         {"gpu:0", "out of range"},
         {"gpu:99999999999999999999", "out of range"},
+        {"node:2 gpu:2 node:2", "level 'node' is there twice"},
         {"a:1024 b:1024 c:2", "more than 1048576 GPUs"},
         {"a:1 b:1 c:1 d:1 e:1 f:1 g:1", "more than 6 levels"},
     };
@@ -213,6 +214,8 @@ START_TEST(ports_are_blocks)
     int users[9] = {0};
     for (int g = 0; g < c.n_gpus; g++) users[pl_cluster_port(&c, 0, g)]++;
     for (int p = 0; p < 9; p++) ck_assert(users[p] == 2 || users[p] == 3);
+    for (int g = 0; g < c.n_gpus; g++)
+        ck_assert_int_eq(pl_cluster_users(&c, 0, g), users[pl_cluster_port(&c, 0, g)]);
     ck_assert_int_eq(c.n_resources, 2 * (9 + 24));
     for (int64_t r = 0; r < c.n_resources; r++)
         for (int64_t s = 0; s < r; s++) {
@@ -339,6 +342,39 @@ START_TEST(groups_divide_the_ranks)
 }
 END_TEST
 
+/* TP 4, DP 2, PP 4 on nodes of 8 GPUs and 2 NICs: a stage is a node. */
+START_TEST(stages_send_together)
+{
+    struct pl_cluster c =
+        CLUSTER("cluster.levels=node:4 gpu:8", "cluster.links=ib-hdr nvlink3",
+                "cluster.achieved=1 1", "cluster.ports=2 1");
+    struct pl_place p = place(4, 1, 1, 2, 4, "tp-cp-ep-dp-pp");
+    struct pl_route alone, together;
+    ck_assert_int_eq(pl_place_route(&c, &p, 0, 1, &together), 0);
+    pl_cluster_route(&c, 0, 8, &alone);
+    ck_assert_double_eq(alone.bandwidth, 25e9);
+    ck_assert_double_eq(together.bandwidth, 25e9 / 4); /* four GPUs a NIC */
+    ck_assert_int_eq(together.n, alone.n);
+    for (int i = 0; i < alone.n; i++) {
+        ck_assert_int_eq(together.use[i].resource, alone.use[i].resource);
+        ck_assert_double_eq(together.use[i].capacity, alone.use[i].capacity / 4);
+    }
+    /* stages inside a node have a port each */
+    p = place(2, 1, 1, 2, 4, "tp-cp-ep-pp-dp");
+    ck_assert_int_eq(pl_place_route(&c, &p, 0, 1, &together), 0);
+    ck_assert_double_eq(together.bandwidth, 300e9);
+    /* the slowest: replica 1 crosses nodes from stage 2 to 3, replica 0 does not */
+    p = place(1, 1, 1, 2, 5, "tp-cp-ep-pp-dp");
+    ck_assert_int_eq(pl_place_route(&c, &p, 2, 3, &together), 0);
+    ck_assert_double_eq(together.bandwidth, 25e9);
+    ck_assert_int_eq(pl_place_route(&c, &p, 1, 2, &together), 0);
+    ck_assert_double_eq(together.bandwidth, 300e9);
+    p = place(8, 1, 1, 5, 1, "tp-cp-ep-dp-pp");
+    ck_assert_int_eq(pl_place_route(&c, &p, 0, 0, &together), PL_ECONFIG);
+    pl_cluster_free(&c);
+}
+END_TEST
+
 START_TEST(bad_places)
 {
     static const struct {
@@ -381,6 +417,7 @@ int main(void)
     tcase_add_test(t, presets);
     tcase_add_test(t, megatron_order);
     tcase_add_test(t, groups_divide_the_ranks);
+    tcase_add_test(t, stages_send_together);
     tcase_add_test(t, bad_places);
     suite_add_tcase(s, t);
     SRunner *r = srunner_create(s);

@@ -142,6 +142,7 @@ START_TEST(cube_mesh)
     ck_assert_double_eq_tol(all_reduce(&a, 2, twin) / (50e9 * .8), 1, 1e-3);
     ck_assert_double_eq_tol(all_reduce(&a, 2, far) / (15.75e9 * .76), 1, 1e-3);
     /* NICs are shared by two */
+    for (int i = 0; i < 8; i++) ck_assert_int_eq(pl_cluster_users(&b, 0, i), 2);
     for (int i = 0; i < 8; i++) ck_assert_int_eq(a.fabric->nic[i], i / 2);
     for (int i = 0; i < 8; i++) ck_assert_int_eq(b.fabric->nic[i], i / 2);
     struct pl_route one, other;
