@@ -119,6 +119,24 @@ run 0 "$PIPELAG" trace diff part.h5 whole.h5 && "$PIPELAG" sweep large.yaml --se
     run 3 "$PIPELAG" trace diff other.h5 whole.h5
 ok $? 'trace diff sees another sweep'
 
+"$PIPELAG" sweep large.yaml --workers 1 -o lost.h5 >out 2>err &
+child=$!
+tries=0
+while [ ! -s lost.h5.part ] && [ $tries -lt 400 ]; do
+    sleep 0.01
+    tries=$((tries + 1))
+done
+worker=$(cat "/proc/$child/task/$child/children" 2>/dev/null)
+if [ -n "$worker" ] && kill -s KILL $worker; then
+    wait $child
+    [ $? -eq 1 ] && grep -q 'a worker died at point [0-9]* (schedule.name .*): Killed' err && [ ! -e lost.h5 ] &&
+        run 0 "$PIPELAG" sweep large.yaml -o lost.h5 && cmp lost.h5 whole.h5
+    ok $? 'a worker that dies is named with its point; the next call goes on'
+else
+    wait $child
+    skip 'a worker that dies' 'no list of children'
+fi
+
 refused 'whole.h5: exists, --force replaces it' large.yaml -o whole.h5
 ok $? 'a result is not replaced unasked'
 run 0 "$PIPELAG" sweep small.yaml -o part.h5 --force && cmp part.h5 one.h5

@@ -116,6 +116,37 @@ START_TEST(printed_sweep_reads_back)
 }
 END_TEST
 
+/* A preset supplies what neither the file nor the point gives. */
+START_TEST(presets_are_swept)
+{
+    struct pl_config *config = load("model.hidden: 640\n"
+                                    "sweep:\n"
+                                    "  model.preset: [smollm-135m, llama-3-8b]\n"
+                                    "  model.heads: [5, 10]\n");
+    struct pl_config *point = NULL;
+    for (int i = 7; i >= 0; i--) {
+        ck_assert_int_eq(pl_config_point(config, i % 4, &point), 0);
+        ck_assert_int_eq(pl_config_int(point, "model.layers"), i % 4 / 2 ? 32 : 30);
+        ck_assert_int_eq(pl_config_int(point, "model.hidden"), 640);
+        ck_assert_int_eq(pl_config_int(point, "model.heads"), i % 2 ? 10 : 5);
+    }
+    char *text = pl_config_dump(config, false);
+    struct pl_config *back = load(text), *other = NULL;
+    ck_assert_int_eq(pl_config_point(back, 3, &other), 0);
+    ck_assert_int_eq(pl_config_int(other, "model.layers"), 32);
+    free(text);
+    pl_config_free(other);
+    pl_config_free(back);
+    pl_config_free(point);
+    pl_config_free(config);
+    config = load("sweep: {model.preset: [smollm-135m, llama-3-8x]}\n");
+    struct pl_sweep sweep;
+    ck_assert_int_eq(pl_sweep_new(config, "x", &sweep), PL_ECONFIG);
+    ck_assert_ptr_nonnull(strstr(pl_error_text(), ":1:37: unknown model preset"));
+    pl_config_free(config);
+}
+END_TEST
+
 static const struct {
     const char *text, *complaint;
 } bad[] = {
@@ -452,6 +483,7 @@ int main(void)
     tcase_add_test(config, points_are_the_product);
     tcase_add_test(config, settings_fix_a_key);
     tcase_add_test(config, printed_sweep_reads_back);
+    tcase_add_test(config, presets_are_swept);
     tcase_add_loop_test(config, bad_sweep_is_refused, 0, sizeof bad / sizeof *bad);
     tcase_add_test(config, too_many_points);
     tcase_add_checked_fixture(rows, enter, leave);
