@@ -77,13 +77,40 @@ static int links_inside(const struct pl_cluster *c, const struct pl_span *s, int
     return links;
 }
 
+/* Are the group's GPUs in the node of number `from` joined by NVLinks, in steps? Pairs
+ * with a bridge are not: their ring goes over PCIe. */
+static bool is_connected(const struct pl_cluster *c, const struct pl_span *s, int from,
+                         int end)
+{
+    int n = end - from, reached = 1;
+    bool *seen = PL_NEW(n, bool), grown = true;
+    seen[0] = true;
+    while (grown && reached < n) {
+        grown = false;
+        for (int i = 0; i < n; i++)
+            for (int j = 0; j < n && !seen[i]; j++) {
+                if (!seen[j] ||
+                    !links_between(c->fabric, s->ranks[from + i], s->ranks[from + j]))
+                    continue;
+                seen[i] = grown = true;
+                reached++;
+            }
+    }
+    free(seen);
+    return reached == n;
+}
+
 static bool runs_on_nvlink(const struct pl_cluster *c, const struct pl_span *s)
 {
     int last = c->n_levels - 1;
     if (!s->crossed[last] || !c->fabric || !c->fabric->direct)
         return c->level[last].link.kind == PL_LINK_NVLINK;
-    for (int i = 0; i < s->n; i++)
-        if (!links_inside(c, s, i)) return false;
+    for (int i = 0; i < s->n;) {
+        int from, end;
+        node_range(c, s, i, &from, &end);
+        if (!is_connected(c, s, from, end)) return false;
+        i = end;
+    }
     return true;
 }
 
@@ -153,8 +180,11 @@ static double fabric_bus(const struct pl_cluster *c, const struct pl_span *s)
     const struct pl_fabric *f = c->fabric;
     double least = INFINITY;
     if (f->direct && s->nvlink) {
-        for (int i = 0; i < s->n; i++)
-            least = fmin(least, links_inside(c, s, i) * f->nvlink);
+        for (int i = 0; i < s->n; i++) {
+            int links = links_inside(c, s, i);
+            if (links)
+                least = fmin(least, links * f->nvlink); /* 0: alone in its node */
+        }
         return least;
     }
     int last = c->n_levels - 1;

@@ -193,6 +193,27 @@ START_TEST(pcie_only)
 }
 END_TEST
 
+static int try_text(const char *text, size_t n, struct pl_cluster *c);
+
+/* NVLink bridges over pairs: a pair uses its bridge, a ring over both pairs cannot. */
+START_TEST(bridged_pairs)
+{
+    static const char text[] = "\tGPU0\tGPU1\tGPU2\tGPU3\tCPU Affinity\n"
+                               "GPU0\tX\tNV12\tPHB\tPHB\t0-31\n"
+                               "GPU1\tNV12\tX\tPHB\tPHB\t0-31\n"
+                               "GPU2\tPHB\tPHB\tX\tNV12\t0-31\n"
+                               "GPU3\tPHB\tPHB\tNV12\tX\t0-31\n";
+    struct pl_cluster c;
+    ck_assert_int_eq(try_text(text, strlen(text), &c), 0);
+    ck_assert(c.fabric->direct);
+    ck_assert_double_eq_tol(bandwidth(&c, 2, 3) / (300e9 * .767), 1, 1e-9);
+    ck_assert_double_eq_tol(bandwidth(&c, 1, 2) / (31.5e9 * .76), 1, 1e-9);
+    ck_assert_double_eq_tol(all_reduce(&c, 2, NULL) / (300e9 * .767), 1, 1e-3);
+    ck_assert_double_eq_tol(all_reduce(&c, 4, NULL) / (31.5e9 * .76), 1, 1e-3);
+    pl_cluster_free(&c);
+}
+END_TEST
+
 /* The cluster of a changed sample: the first `from` becomes `to`. */
 static int try_text(const char *text, size_t n, struct pl_cluster *c)
 {
@@ -359,6 +380,7 @@ int main(void)
     tcase_add_test(t, nvswitch);
     tcase_add_test(t, cube_mesh);
     tcase_add_test(t, pcie_only);
+    tcase_add_test(t, bridged_pairs);
     tcase_add_test(t, damaged_matrix);
     tcase_add_test(t, damaged_xml);
     tcase_add_test(t, any_damage);
