@@ -15,6 +15,7 @@ enum {
     OPT_JSON,
     OPT_FORCE,
     OPT_PERFETTO,
+    OPT_DELAY_UNIT,
     DEFAULT_WIDTH = 88
 };
 
@@ -22,6 +23,7 @@ struct arguments {
     const char *file, *output, *perfetto;
     int64_t width; /* 0: no Gantt */
     bool json, force;
+    const struct pl_delay_unit *unit;
     int code; /* of a bad option */
     struct pl_cmd_settings settings;
 };
@@ -33,6 +35,10 @@ static const struct argp_option options[] = {
     {"force", OPT_FORCE, NULL, 0, "replace outputs that exist", 0},
     {"json", OPT_JSON, NULL, 0, "print one JSON object instead of text", 0},
     {"width", OPT_WIDTH, "COLUMNS", 0, "width of the Gantt chart (default 88)", 0},
+    {"delay-unit", OPT_DELAY_UNIT, "NAME", 0,
+     "also print the delays in another unit: updates, microbatches, pipemare, ajanthan "
+     "or ticks",
+     0},
     {"no-gantt", OPT_NO_GANTT, NULL, 0, "numbers only", 0},
     {0},
 };
@@ -58,6 +64,12 @@ static error_t parse(int option, char *arg, struct argp_state *state)
         return 0;
     case OPT_NO_GANTT:
         args->width = 0;
+        return 0;
+    case OPT_DELAY_UNIT:
+        args->unit = pl_delay_unit_find(arg);
+        if (!args->unit && !args->code)
+            args->code = pl_fail_unknown(PL_EUSAGE, "--delay-unit", "unit", arg,
+                                         pl_delay_unit_names());
         return 0;
     case OPT_WIDTH:
         if (!args->code)
@@ -102,8 +114,8 @@ static int simulate(const struct arguments *args, const struct pl_config *config
     struct pl_setup setup = {0};
     int code = check_outputs(args);
     if (!code) code = pl_setup_simulate(config, &setup);
-    struct pl_sim_view view = {&setup.sim, &setup.cost, setup.barrier,
-                               (int)args->width};
+    struct pl_sim_view view = {&setup.sim, &setup.cost, setup.barrier, (int)args->width,
+                               args->unit};
     if (!code && (args->output || args->perfetto))
         code = write_outputs(&view, config, args);
     if (!code) (args->json ? pl_print_sim_json : pl_print_sim_text)(&view, stdout);

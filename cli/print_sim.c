@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "base/json.h"
+#include "cli/print_delay.h"
 #include "traces/figure.h"
 
 /* Closed forms of one stage; -1 where there is none. */
@@ -166,15 +167,6 @@ static void print_stages(const struct pl_sim_view *view, FILE *out)
     }
 }
 
-/* "3" of the first replica, "3'" of the second, "3'2" and so on. */
-static const char *chunk_name(const struct pl_metrics *m, int q, char name[32])
-{
-    int r = m->stage[q].replica;
-    int n = snprintf(name, 32, "%d%s", m->stage[q].chunk, r ? "'" : "");
-    if (r > 1) snprintf(name + n, 32 - (size_t)n, "%d", r);
-    return name;
-}
-
 /* Several chunks a device: its own rows, then those of the chunks. */
 static void print_devices(const struct pl_sim_view *view, FILE *out)
 {
@@ -193,7 +185,7 @@ static void print_devices(const struct pl_sim_view *view, FILE *out)
         print_count(out, m->device[d].peak_activations, c.peak);
         putc(' ', out);
         for (int q = 0; q < m->stages; q++)
-            if (m->stage[q].device == d) fprintf(out, " %s", chunk_name(m, q, name));
+            if (m->stage[q].device == d) fprintf(out, " %s", pl_instance_name(m, q, name));
         putc('\n', out);
     }
     fprintf(out, "\n%5s %6s %12s  %-20s %8s %8s %11s\n", "", "", "", "delay tau", "",
@@ -205,7 +197,7 @@ static void print_devices(const struct pl_sim_view *view, FILE *out)
         struct closed_stage c = closed_stage_of(sched, q);
         char busy[32];
         format_time(x->busy_s, busy, sizeof busy);
-        fprintf(out, "%5s %6d %12s ", chunk_name(m, q, name), x->device, busy);
+        fprintf(out, "%5s %6d %12s ", pl_instance_name(m, q, name), x->device, busy);
         print_delay(x, &c, out);
         putc('\n', out);
     }
@@ -249,8 +241,11 @@ void pl_print_sim_text(const struct pl_sim_view *view, FILE *out)
         "alive after U,\nthe live one included. Activations: microbatches in "
         "flight%s.\nn = n: simulated equals closed form; n (k): the closed form is "
         "k.\n",
-        plain ? "" : ", of one chunk each; ' marks the second replica");
-    if (!sched->type->async) return;
+        plain ? "" : ", of one chunk each; ' marks the second replica, '2 the third");
+    if (!sched->type->async) {
+        pl_print_delay_text(view, out);
+        return;
+    }
     int64_t period = pl_schedule_period(sched->type, sched->shape.P, sched->shape.m);
     if (x->steady_to == x->steady_from)
         fprintf(out, "No steady window: it needs %" PRId64 " updates or more.\n",
@@ -265,6 +260,7 @@ void pl_print_sim_text(const struct pl_sim_view *view, FILE *out)
                 "The window reaches into the drain: where stages differ, step needs "
                 "%" PRId64 " updates or more.\n",
                 3 * period);
+    pl_print_delay_text(view, out);
 }
 
 static void json_count(struct pl_json *json, const char *key, int64_t value)
@@ -292,6 +288,7 @@ static void json_stages(const struct pl_sim_view *view, struct pl_json *json)
         pl_json_real(json, "max", x->tau_max);
         pl_json_real(json, "startup", x->tau_startup);
         pl_json_end(json, '}');
+        pl_print_stage_delay_json(view, s, json);
         json_count(json, "weight_versions",
                    x->weight_versions ? x->weight_versions : -1);
         pl_json_int(json, "peak_activations", x->peak_activations);
@@ -365,6 +362,7 @@ void pl_print_sim_json(const struct pl_sim_view *view, FILE *out)
     pl_json_int(&json, NULL, x->steady_from);
     pl_json_int(&json, NULL, x->steady_to);
     pl_json_end(&json, ']');
+    pl_print_delay_json(view, &json);
     json_stages(view, &json);
     json_devices(view, &json);
     json_closed(view, &json);

@@ -4,13 +4,15 @@
 
 #include <stdio.h>
 
+#include "sim/delay_unit.h"
 #include "sim/simulate.h"
 
 struct pl_sim_view {
     const struct pl_simulation *sim;
     const struct pl_cost *cost;
     bool barrier;
-    int gantt_width; /* columns; 0: no Gantt */
+    int gantt_width;                  /* columns; 0: no Gantt */
+    const struct pl_delay_unit *unit; /* NULL: updates alone */
 };
 
 void pl_print_sim_text(const struct pl_sim_view *view, FILE *out);

@@ -18,4 +18,4 @@ noinst_LIBRARIES += %D%/libsim.a
   %D%/schedules/dualpipe_order.c %D%/schedules/chimera.c %D%/schedules/hanayo.c
 %C%_libsim_a_SOURCES += %D%/schedules/pipedream_vertical.c %D%/schedules/wpipe.c \
   %D%/schedules/pipemare.c %D%/schedules/spectrain.c %D%/schedules/xpipe.c \
-  %D%/schedules/paci.c %D%/schedules/amdp.c
+  %D%/schedules/paci.c %D%/schedules/amdp.c %D%/delay_unit.c %D%/delay_unit.h

@@ -132,6 +132,20 @@ static void measure_delay(const struct pl_versions *v, struct pl_metrics *out)
     }
 }
 
+static void count_delays(const struct pl_versions *v, struct pl_metrics *out)
+{
+    int64_t from = out->steady_from * v->m, to = out->steady_to * v->m, most = -1;
+    for (int c = 0; c < v->stages; c++)
+        for (int64_t i = from; i < to; i++)
+            if (pl_versions_tau(v, c, i) > most) most = pl_versions_tau(v, c, i);
+    out->chunks = v->stages;
+    out->tau_bins = most + 1;
+    out->tau_count = PL_NEW(out->chunks * out->tau_bins, int64_t);
+    for (int c = 0; c < v->stages; c++)
+        for (int64_t i = from; i < to; i++)
+            out->tau_count[c * out->tau_bins + pl_versions_tau(v, c, i)]++;
+}
+
 static double ratio(double a, double b)
 {
     return b > 0 ? a / b : NAN;
@@ -183,6 +197,7 @@ void pl_metrics_compute(const struct pl_timeline *timeline,
     walk_rows(timeline, walk, step_end, out);
     measure_time(sched, walk, step_end, out);
     measure_delay(versions, out);
+    count_delays(versions, out);
     count_versions(timeline, versions, out);
     free(walk);
     free(step_end);
@@ -193,5 +208,6 @@ void pl_metrics_free(struct pl_metrics *metrics)
     if (!metrics) return;
     free(metrics->stage);
     free(metrics->device);
+    free(metrics->tau_count);
     *metrics = (struct pl_metrics){0};
 }

@@ -28,14 +28,20 @@ struct pl_metrics {
     double bubble_parallelogram; /* T = max over stages of last end - first start */
     double bubble_steady;        /* 1 - busiest device's work per update / step_s */
     /* Updates of the steady window, [from, to). Synchronous: all. Asynchronous: whole
-     * periods of c updates (pl_schedule_period: ceil(P/m)) from update c on, ending at least c before the
-     * end (the drain) when the run has 3 c updates. Empty for shorter than 2 c: then
-     * step_s, bubble_steady and tau are NaN and weight_versions 0. */
+     * periods of c updates (pl_schedule_period: ceil(P/m)) from update c on, ending at
+     * least c before the end (the drain) when the run has 3 c updates. Empty for
+     * shorter than 2 c: then step_s, bubble_steady and tau are NaN and weight_versions
+     * 0. */
     int64_t steady_from, steady_to;
     int stages;                     /* instances */
     struct pl_stage_metrics *stage; /* [stages], owned: pl_metrics_free */
     int devices;
     struct pl_device_metrics *device; /* [devices], owned */
+    /* Microbatches of the steady window with each delay: tau_count[c * tau_bins + tau]
+     * of model chunk c, tau up to the largest of all chunks; owned. */
+    int chunks;
+    int64_t tau_bins; /* 0: no steady window */
+    int64_t *tau_count;
 };
 
 void pl_metrics_compute(const struct pl_timeline *timeline,

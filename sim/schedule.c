@@ -11,7 +11,7 @@
 
 const char *const pl_op_names[PL_N_OP] = {"F", "B", "W", "BW", "U"};
 
-/* clang-format off: one a line */
+/* clang-format off */
 const struct pl_schedule_type *const pl_schedule_types[] = {
     &pl_schedule_gpipe,
     &pl_schedule_1f1b,
@@ -32,6 +32,7 @@ const struct pl_schedule_type *const pl_schedule_types[] = {
     &pl_schedule_paci,
     &pl_schedule_amdp,
     NULL};
+/* clang-format on */
 
 enum { MAX_OPS = 200000000 };
 enum { OP_BYTES = 100 }; /* schedule, timeline and version map while simulating */
@@ -53,7 +54,7 @@ const struct pl_schedule_type *pl_schedule_find(const char *name)
 
 int64_t pl_schedule_period(const struct pl_schedule_type *type, int P, int m)
 {
-    int64_t taken = (int64_t)(type->warmup ? type->warmup : 1) * P;
+    int64_t taken = (int64_t)(type->slots ? 2 : 1) * P;
     return (taken + m - 1) / m;
 }
 

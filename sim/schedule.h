@@ -3,8 +3,8 @@
  * (pl_schedule_free); types are constants.
  *
  * The model is cut into C chunks (virtual stages) in model order, P * v of them. A
- * schedule holds R copies of the whole model (replicas; several for bidirectional pipelines);
- * every microbatch belongs to one replica. Chunk c of replica r is instance
+ * schedule holds R copies of the whole model (replicas; several for bidirectional
+ * pipelines); every microbatch belongs to one replica. Chunk c of replica r is instance
  * q = r * C + c and lives on device[q]. */
 #ifndef PL_SIM_SCHEDULE_H
 #define PL_SIM_SCHEDULE_H
@@ -85,12 +85,12 @@ struct pl_schedule_type {
     bool nostash;        /* backward reads the live version, not what forward read */
     bool post_validated; /* U does not wait for the global norm: a wrong step is undone
                           * (zero bubble) */
-    int warmup;          /* microbatches that a device takes in before the first backward,
-                          * in P; 0: 1 */
-    int default_m;       /* 0: P for asynchronous, else 2 P */
-    int default_v;       /* chunks per device; 0: 1 */
-    int replicas;        /* 0: 1; PL_REPLICAS_HALF */
-    bool any_v;          /* shape.v may differ from default_v */
+    bool slots;    /* asynchronous, in slots of F and BW of two microbatches: up to
+                    * 2 P forwards, not P, before the first backward */
+    int default_m; /* 0: P for asynchronous, else 2 P */
+    int default_v; /* chunks per device; 0: 1 */
+    int replicas;  /* 0: 1; PL_REPLICAS_HALF */
+    bool any_v;    /* shape.v may differ from default_v */
     /* Device of model chunk c of a replica; NULL: c mod P. */
     int (*place)(const struct pl_shape *shape, int chunk, int replica);
     /* May be NULL. Errors: PL_EUNSUP with the nearest shape that will do. */
@@ -110,8 +110,8 @@ struct pl_schedule_type {
     void (*closed_stage)(const struct pl_shape *shape, int instance, int64_t *tau_min,
                          int64_t *tau_max, int64_t *weight_versions,
                          int64_t *peak_activations);
-    /* Schedules that predict weights: how many updates ahead of the version that the map
-     * gives, in forward and in backward; NULL for the others. */
+    /* Schedules that predict weights: how many updates ahead of the version that the
+     * map gives, in forward and in backward; NULL for the others. */
     void (*horizon)(const struct pl_shape *shape, int chunk, int64_t *forward,
                     int64_t *backward);
 };
@@ -121,8 +121,8 @@ const char *const *pl_schedule_names(void);                      /* same, names 
 /* NULL when unknown. */
 const struct pl_schedule_type *pl_schedule_find(const char *name);
 
-/* Updates that an asynchronous schedule needs to fill: ceil(P / m), or more where more
- * is taken in (warmup). */
+/* Updates that an asynchronous schedule needs to fill: ceil(P / m), or ceil(2 P / m)
+ * in slots. */
 int64_t pl_schedule_period(const struct pl_schedule_type *type, int P, int m);
 /* Updates to run when the user gives none: 1, or ceil(2P/m) + 8 when asynchronous, and
  * then at least the 3 periods that a steady window away from the drain takes. */

@@ -55,6 +55,19 @@ printf 'schedule: {name: 2bw, stages: 3, microbatches: 5}\n' >"$work/a.yaml"
 run 0 "$PIPELAG" sim "$work/a.yaml" -m 4 --json && has schedule '"2bw"' && has P 3 && has m 4
 ok $? 'FILE and options'
 
+run 0 "$PIPELAG" sim --schedule pipedream -P 4 --delay-unit pipemare --json &&
+    has mean '[7,5,3,1]' && has delay_counts '[0,0,0,8]' &&
+    run 0 "$PIPELAG" sim --schedule pipedream -P 4 --delay-unit ticks &&
+    grep -q 'Mean delay in ticks: 2 (P-i)' "$work/out" && grep -q '^ *0 *3 *6$' "$work/out"
+ok $? '--delay-unit'
+run 0 "$PIPELAG" sim --schedule paci -P 8 && grep -q '^ *0  0 x [0-9]*, 1 x' "$work/out" &&
+    run 0 "$PIPELAG" sim --schedule xpipe -P 4 && grep -q '^ 2/1 1/1 1/1 1/1' "$work/out" &&
+    run 0 "$PIPELAG" sim --schedule xpipe -P 4 --json && has horizon '{"forward":2,"backward":1}'
+ok $? 'histogram of delays, horizons'
+run 0 "$PIPELAG" sim --schedule amdp -P 8 && grep -qF "7'3" "$work/out"
+ok $? 'several replicas have names'
+refused 2 "did you mean 'ticks'" --delay-unit tics
+ok $? 'unknown unit'
 refused 2 'schedule.stages' -P 0
 ok $? 'P = 0'
 refused 2 'schedule.microbatches' -m 1000000000000

@@ -24,6 +24,11 @@ TESTS += tests/test_sim_async
 tests_test_sim_async_SOURCES = tests/test_sim_async.c tests/sim_case.h
 tests_test_sim_async_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 tests_test_sim_async_LDADD = $(sim_test_libs)
+check_PROGRAMS += tests/test_sim_unit
+TESTS += tests/test_sim_unit
+tests_test_sim_unit_SOURCES = tests/test_sim_unit.c tests/sim_case.h
+tests_test_sim_unit_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+tests_test_sim_unit_LDADD = $(sim_test_libs)
 
 sim_scripts = tests/cli_sim.sh tests/golden/sim-1f1b.test tests/golden/sim-2bw.test \
   tests/golden/sim-pipedream.test tests/golden/sim-gpipe.test

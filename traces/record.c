@@ -164,6 +164,29 @@ static void record_devices(struct pl_trace *t, const char *arm,
     free(peak);
 }
 
+/* The histogram of delays, delays that occur only. */
+static void record_delays(struct pl_trace *t, const char *arm,
+                          const struct pl_metrics *m)
+{
+    int64_t room = m->chunks * m->tau_bins, n = 0;
+    int64_t *stage = PL_NEW(room, int64_t), *tau = PL_NEW(room, int64_t);
+    int64_t *count = PL_NEW(room, int64_t);
+    for (int64_t i = 0; i < room; i++) {
+        if (!m->tau_count[i]) continue;
+        stage[n] = i / m->tau_bins;
+        tau[n] = i % m->tau_bins;
+        count[n++] = m->tau_count[i];
+    }
+    char *path = pl_printf("%s/tau", arm);
+    pl_trace_i64(t, path, "stage", n, stage);
+    pl_trace_i64(t, path, "tau", n, tau);
+    pl_trace_i64(t, path, "count", n, count);
+    free(path);
+    free(stage);
+    free(tau);
+    free(count);
+}
+
 /* The map of the recorded updates; the rest follows from rerunning the configuration.
  */
 static void record_versions(struct pl_trace *t, const char *arm,
@@ -202,6 +225,7 @@ void pl_record_simulation(struct pl_trace *t, const char *arm,
     record_costs(t, path, cost);
     record_stages(t, path, &simulation->metrics);
     record_devices(t, path, &simulation->metrics);
+    record_delays(t, path, &simulation->metrics);
     record_versions(t, path, &simulation->versions, simulation->recorded);
     free(path);
 }

@@ -89,6 +89,13 @@ static const struct pl_column versions[] = {
     {"backward", PL_COLUMN_I64, "1", "weight version read in backward", false},
     END};
 
+static const struct pl_column delays[] = {
+    {"stage", PL_COLUMN_I64, "1", "model chunk (virtual stage), from 0", false},
+    {"tau", PL_COLUMN_I64, "1", "delay in updates", false},
+    {"count", PL_COLUMN_I64, "1", "microbatches of the steady window with this delay",
+     false},
+    END};
+
 static const struct pl_column rows[] = {
     {"update", PL_COLUMN_I64, "1", "update n, turning version n into n+1", false},
     {"time_s", PL_COLUMN_F64, "s", "simulated end of the update", false},
@@ -170,6 +177,7 @@ const struct pl_table_type pl_table_types[] = {
     {"/arms/<arm>/devices", devices, NULL, NULL},
     {"/arms/<arm>/stages", stages, "tau_mean", NULL},
     {"/arms/<arm>/versions", versions, NULL, NULL},
+    {"/arms/<arm>/tau", delays, NULL, NULL},
     {"/arms/<arm>/segments", segments, NULL, NULL},
     {"/arms/<arm>/seeds/<seed>/rows", rows, "loss", "update"},
     {"/arms/<arm>/seeds/<seed>/evals", evals, "loss", "update"},
