@@ -129,7 +129,7 @@ static int cut(const struct pl_config *config, struct pl_model_view *view)
     view->chunk = PL_NEW(view->C, struct pl_chunk);
     double *cost = PL_NEW(view->model.layers + 2, double);
     int rc = pl_split_flops(&view->model, &view->parallel, &view->batch, cost);
-    if (!rc) rc = pl_split(view->split, &view->model, view->C, cost, view->chunk);
+    if (!rc) rc = pl_split_make(view->split, &view->model, view->C, cost, view->chunk);
     free(cost);
     return rc;
 }

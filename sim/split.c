@@ -138,8 +138,8 @@ static int split_uniform(const struct pl_model *m, int C, struct pl_chunk *chunk
     return rc;
 }
 
-int pl_split(const char *text, const struct pl_model *model, int C, const double *cost,
-             struct pl_chunk *chunk)
+int pl_split_make(const char *text, const struct pl_model *model, int C,
+                  const double *cost, struct pl_chunk *chunk)
 {
     if (C < 1) return pl_fail(PL_ECONFIG, "model.split: %d stages, expected 1", C);
     if (!strcmp(text, "uniform")) return split_uniform(model, C, chunk);

@@ -21,8 +21,8 @@ struct pl_chunk {
  * between chunks, x*n and (x)*n repeat, commas and blanks mean nothing. Cost of
  * balanced: O(C layers log layers + layers^2). Errors: PL_ECONFIG naming model.split.
  */
-int pl_split(const char *text, const struct pl_model *model, int C, const double *cost,
-             struct pl_chunk *chunk);
+int pl_split_make(const char *text, const struct pl_model *model, int C,
+                  const double *cost, struct pl_chunk *chunk);
 
 /* The same cut as lengths of parts: n costs into C contiguous parts of at least one
  * entry; first[C+1]. *largest, when not NULL, gets the largest sum. Needs C <= n. */

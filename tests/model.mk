@@ -17,3 +17,9 @@ tests_test_split_LDADD = $(sim_test_libs)
 model_scripts = tests/cli_model.sh tests/golden/model-llama.test
 TESTS += $(model_scripts)
 EXTRA_DIST += $(model_scripts)
+
+check_PROGRAMS += tests/test_json_read
+TESTS += tests/test_json_read
+tests_test_json_read_SOURCES = tests/test_json_read.c
+tests_test_json_read_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+tests_test_json_read_LDADD = $(base_test_libs)

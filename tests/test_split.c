@@ -99,22 +99,22 @@ START_TEST(uniform_and_balanced)
 {
     struct pl_chunk chunk[12];
     double cost[12] = {0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0};
-    ck_assert_int_eq(pl_split("uniform", &ten, 4, NULL, chunk), 0);
+    ck_assert_int_eq(pl_split_make("uniform", &ten, 4, NULL, chunk), 0);
     expect(chunk, 4, "3 3 2 2");
-    ck_assert_int_eq(pl_split("balanced", &ten, 4, cost, chunk), 0);
+    ck_assert_int_eq(pl_split_make("balanced", &ten, 4, cost, chunk), 0);
     expect(chunk, 4, "3 3 2 2");
     cost[11] = 2; /* the head weighs two layers */
-    ck_assert_int_eq(pl_split("balanced", &ten, 4, cost, chunk), 0);
+    ck_assert_int_eq(pl_split_make("balanced", &ten, 4, cost, chunk), 0);
     expect(chunk, 4, "3 3 3 1");
     cost[0] = 3; /* and the embedding three */
-    ck_assert_int_eq(pl_split("balanced", &ten, 5, cost, chunk), 0);
+    ck_assert_int_eq(pl_split_make("balanced", &ten, 5, cost, chunk), 0);
     expect(chunk, 5, "0 3 3 3 1");
-    ck_assert_int_eq(pl_split("balanced", &ten, 12, cost, chunk), 0);
+    ck_assert_int_eq(pl_split_make("balanced", &ten, 12, cost, chunk), 0);
     expect(chunk, 12, "0 1 1 1 1 1 1 1 1 1 1 0");
-    ck_assert_int_eq(pl_split("balanced", &ten, 1, cost, chunk), 0);
+    ck_assert_int_eq(pl_split_make("balanced", &ten, 1, cost, chunk), 0);
     expect(chunk, 1, "10");
-    ck_assert_int_eq(pl_split("balanced", &ten, 13, cost, chunk), PL_ECONFIG);
-    ck_assert_int_eq(pl_split("uniform", &ten, 11, NULL, chunk), PL_ECONFIG);
+    ck_assert_int_eq(pl_split_make("balanced", &ten, 13, cost, chunk), PL_ECONFIG);
+    ck_assert_int_eq(pl_split_make("uniform", &ten, 11, NULL, chunk), PL_ECONFIG);
 }
 END_TEST
 
@@ -122,14 +122,14 @@ START_TEST(layouts)
 {
     struct pl_chunk chunk[40];
     struct pl_model m = ten;
-    ck_assert_int_eq(pl_split("Et*3|t*3|tttt|L", &m, 4, NULL, chunk), 0);
+    ck_assert_int_eq(pl_split_make("Et*3|t*3|tttt|L", &m, 4, NULL, chunk), 0);
     expect(chunk, 4, "3 3 4 0");
-    ck_assert_int_eq(pl_split("E|(t|)*10L", &m, 12, NULL, chunk), 0);
+    ck_assert_int_eq(pl_split_make("E|(t|)*10L", &m, 12, NULL, chunk), 0);
     expect(chunk, 12, "0 1 1 1 1 1 1 1 1 1 1 0");
-    ck_assert_int_eq(pl_split("E ((t)*2,|)*5 L", &m, 6, NULL, chunk), 0);
+    ck_assert_int_eq(pl_split_make("E ((t)*2,|)*5 L", &m, 6, NULL, chunk), 0);
     expect(chunk, 6, "2 2 2 2 2 0");
     m.layers = 61; /* DeepSeek-V3, an example of Megatron's documentation */
-    ck_assert_int_eq(pl_split("Et*3|(tt|)*29,m|L", &m, 32, NULL, chunk), 0);
+    ck_assert_int_eq(pl_split_make("Et*3|(tt|)*29,m|L", &m, 32, NULL, chunk), 0);
     ck_assert_int_eq(chunk[0].n, 3);
     ck_assert_int_eq(chunk[29].n, 2);
     ck_assert_int_eq(chunk[29].first, 59);
@@ -165,7 +165,7 @@ static const struct {
 START_TEST(bad_layouts)
 {
     struct pl_chunk chunk[8];
-    int rc = pl_split(bad[_i].text, &ten, bad[_i].C, NULL, chunk);
+    int rc = pl_split_make(bad[_i].text, &ten, bad[_i].C, NULL, chunk);
     ck_assert_msg(rc == PL_ECONFIG, "%s: %d", bad[_i].text, rc);
     ck_assert_msg(strstr(pl_error_text(), bad[_i].message) != NULL,
                   "\"%s\" lacks \"%s\"", pl_error_text(), bad[_i].message);
@@ -191,7 +191,7 @@ START_TEST(chunks_add_up)
             struct pl_chunk chunk[10];
             struct pl_work sum = {0}, w;
             m.tied = tied;
-            ck_assert_int_eq(pl_split("balanced", &m, C, cost, chunk), 0);
+            ck_assert_int_eq(pl_split_make("balanced", &m, C, cost, chunk), 0);
             for (int c = 0; c < C; c++) {
                 ck_assert_int_eq(
                     pl_work_chunk(&m, &p, &batch, "adamw", &chunk[c], 0, &w), 0);

@@ -203,6 +203,48 @@ START_TEST(activations_of_llama)
 }
 END_TEST
 
+/* Experts: every tensor by hand, tp 1 and then 2 with sp. */
+START_TEST(activations_of_experts)
+{
+    struct pl_model m = preset("olmoe-1b-7b");
+    struct pl_parallel p = alone;
+    p.flash = true;
+    const double h = 2048, f = 1024, a = 16, k = 8, E = 64, tokens = 4096;
+    struct pl_work w = block(&m, p, 1, 4096, PL_BLOCK_MOE);
+    double sp = 4 * h + 2 * h /* norms, qkv */ + 2 * h + 4 * E /* router */ +
+                2 * k * h /* expert outputs */;
+    double tp = 6 * h + 4 * h /* Q, K before their norms */ + 4 * a + 2 * h +
+                k * 2 * (2 * f + f);
+    double whole = 2 * k * h; /* expert inputs */
+    ck_assert_double_eq(w.act_bytes, tokens * (sp + tp + whole));
+    double kept_sp = 2 * h + 2 * h + 2 * h + 4 * E, kept_tp = 6 * h + 2 * h + k * 6 * f;
+    double kept_whole = 2 * k * h + 2 * k * h;
+    ck_assert_double_eq(w.kept_bytes, tokens * (kept_sp + kept_tp + kept_whole));
+    p.tp = 2;
+    p.sp = true;
+    w = block(&m, p, 1, 4096, PL_BLOCK_MOE);
+    ck_assert_double_eq(w.act_bytes, tokens * ((sp + tp) / 2 + whole));
+    ck_assert_double_eq(w.kept_bytes, tokens * ((kept_sp + kept_tp) / 2 + kept_whole));
+}
+END_TEST
+
+/* Latent attention of DeepSeek-V2: compressed query and key/value, then full heads. */
+START_TEST(activations_of_latent_attention)
+{
+    struct pl_model m = preset("deepseek-v2");
+    struct pl_parallel p = alone;
+    p.flash = true;
+    const double h = 5120, H = 128, qr = 1536, r = 512, f = 12288, tokens = 4096;
+    struct pl_work w = block(&m, p, 1, 4096, PL_BLOCK_DENSE);
+    double each = 4 * h + 2 * h + 2 * qr + 2 * qr + 2 * (r + 64) + 2 * r +
+                  2 * H * (192 + 192 + 128) + 4 * H + 2 * H * 128 + 2 * h + 6 * f;
+    ck_assert_double_eq(w.act_bytes, tokens * each);
+    double kept = 2 * h + 2 * qr + 2 * qr + 2 * H * 192 + 2 * (r + 64) + 2 * r +
+                  2 * H * 256 + 2 * H * 128 + 2 * h + 2 * h + 6 * f + 2 * h;
+    ck_assert_double_eq(w.kept_bytes, tokens * kept);
+}
+END_TEST
+
 static double gemm_flops(const struct pl_work *w, const char *name)
 {
     for (int i = 0; i < w->n_gemms; i++) {
@@ -436,6 +478,8 @@ int main(void)
     tcase_add_test(t, flops_of_gpt);
     tcase_add_test(t, flops_are_those_of_mfu);
     tcase_add_test(t, activations_of_llama);
+    tcase_add_test(t, activations_of_experts);
+    tcase_add_test(t, activations_of_latent_attention);
     tcase_add_test(t, products);
     tcase_add_test(t, state);
     tcase_add_test(t, exchanges);
