@@ -2,7 +2,7 @@
  * into a document, passed by value; texts and handles are borrowed from the document
  * and live as long as it does. Every getter names file, place and expectation: "FILE:
  * a.b[3] is "x", expected an integer from 1 to 8". The only door to jansson. Limits:
- * 64 MiB; duplicate keys are an error. */
+ * 64 MiB; duplicate keys and NUL characters are errors. */
 #ifndef PL_BASE_JSON_READ_H
 #define PL_BASE_JSON_READ_H
 
