@@ -44,7 +44,7 @@ static int *measure(const struct pl_sweep_answer *a)
     for (int c = 0; c < a->view->n_columns; c++) {
         const struct pl_sweep_column *column = &a->view->columns[c];
         if (!column->shown) continue;
-        width[c] = (int)strlen(column->type->name);
+        width[c] = (int)strlen(column->label);
         for (int64_t i = 0; i < a->n; i++) {
             char *text = cell_text(column, a->rows[i]);
             if ((int)strlen(text) > width[c]) width[c] = (int)strlen(text);
@@ -75,12 +75,16 @@ static void print_meanings(const struct pl_sweep_view *view, FILE *out)
     int width = 0;
     for (int pass = 0; pass < 2; pass++)
         for (int c = 0; c < view->n_columns; c++) {
-            const struct pl_column *type = view->columns[c].type;
-            if (!view->columns[c].shown || type->optional) continue;
+            const struct pl_sweep_column *column = &view->columns[c];
+            const struct pl_column *type = column->type;
+            bool is_short = strcmp(column->label, type->name) != 0;
+            if (!column->shown) continue;
             if (pass)
-                fprintf(out, "%-*s  %s\n", width, type->name, type->long_name);
-            else if ((int)strlen(type->name) > width)
-                width = (int)strlen(type->name);
+                fprintf(out, "%-*s  %s%s%s\n", width, column->label,
+                        is_short ? type->name : "", is_short ? ": " : "",
+                        type->long_name);
+            else if ((int)strlen(column->label) > width)
+                width = (int)strlen(column->label);
         }
 }
 
@@ -91,7 +95,7 @@ void pl_sweep_print_text(const struct pl_sweep_answer *a, FILE *out)
     for (int c = 0; c < a->view->n_columns; c++) {
         if (!a->view->columns[c].shown) continue;
         fprintf(out, "%s%*s", gap, a->view->columns[c].text ? -width[c] : width[c],
-                a->view->columns[c].type->name);
+                a->view->columns[c].label);
         gap = "  ";
     }
     fputc('\n', out);

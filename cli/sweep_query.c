@@ -2,6 +2,7 @@
 
 #include <fnmatch.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -49,6 +50,37 @@ static struct pl_sweep_column *add(struct pl_sweep_view *view,
     return column;
 }
 
+/* The last part of a key (stages), or the first where the last is name or preset
+ * (schedule). */
+static void write_label(struct pl_sweep_column *column)
+{
+    const char *name = column->type->name, *dot = strrchr(name, '.');
+    size_t n = sizeof column->label;
+    bool list =
+        column->type->type == PL_COLUMN_TEXT && dot && !strcmp(dot, PL_SWEEP_LIST);
+    if (!dot || list)
+        snprintf(column->label, n, "%s", name);
+    else if (!strcmp(dot, ".name") || !strcmp(dot, ".preset"))
+        snprintf(column->label, n, "%.*s", (int)(dot - name), name);
+    else
+        snprintf(column->label, n, "%s", dot + 1);
+}
+
+static void label_columns(struct pl_sweep_view *view)
+{
+    bool *shared = PL_NEW(view->n_columns, bool);
+    for (int i = 0; i < view->n_columns; i++) write_label(&view->columns[i]);
+    for (int i = 0; i < view->n_columns; i++)
+        for (int j = 0; j < view->n_columns; j++)
+            shared[i] |=
+                i != j && !strcmp(view->columns[i].label, view->columns[j].label);
+    for (int i = 0; i < view->n_columns; i++)
+        if (shared[i])
+            snprintf(view->columns[i].label, sizeof view->columns[i].label, "%s",
+                     view->columns[i].type->name);
+    free(shared);
+}
+
 static bool is_swept(const struct pl_config *config, const char *name)
 {
     for (int a = 0; a < pl_config_n_swept(config); a++) {
@@ -67,6 +99,7 @@ void pl_sweep_view_planned(const struct pl_config *config, struct pl_sweep_view 
     *out = (struct pl_sweep_view){0};
     for (; c->name; c++)
         if (!c->optional || is_swept(config, c->name)) add(out, c);
+    label_columns(out);
 }
 
 int pl_sweep_view_new(const struct pl_trace *t, const char *path,
@@ -86,6 +119,7 @@ int pl_sweep_view_new(const struct pl_trace *t, const char *path,
         column->text = text;
         out->n = i64 ? n[0] : f64 ? n[1] : n[2];
     }
+    label_columns(out);
     if (out->n_columns) return 0;
     return pl_fail(PL_EINPUT,
                    "%s: a trace without a sweep, expected the result of "
@@ -99,18 +133,14 @@ void pl_sweep_view_free(struct pl_sweep_view *view)
     *view = (struct pl_sweep_view){0};
 }
 
-/* Number of a column: its name, or the last part of one name only; -1. */
+/* Number of a column, by name or label; -1. */
 static int find_column(const struct pl_sweep_view *view, const char *name)
 {
-    int found = -1, n = 0;
-    for (int i = 0; i < view->n_columns; i++) {
-        const char *full = view->columns[i].type->name, *dot = strrchr(full, '.');
-        if (!strcmp(full, name)) return i;
-        if (!dot || strcmp(dot + 1, name)) continue;
-        found = i;
-        n++;
-    }
-    return n == 1 ? found : -1;
+    for (int i = 0; i < view->n_columns; i++)
+        if (!strcmp(view->columns[i].type->name, name) ||
+            !strcmp(view->columns[i].label, name))
+            return i;
+    return -1;
 }
 
 static int want_column(struct pl_sweep_view *view, const char *option, const char *name,

@@ -11,7 +11,8 @@
 
 struct pl_sweep_column {
     const struct pl_column *type;
-    bool shown; /* in the text table */
+    char label[48]; /* short name where no other column has it: see label_columns */
+    bool shown;     /* in the text table */
     /* [n]; one of them, by type */
     const int64_t *i64;
     const double *f64;
@@ -41,8 +42,9 @@ struct pl_sweep_query {
 
 /* where: "bubble<0.1 and schedule.name=zb-*"; comparisons < <= > >= = != of a column
  * with a number, a duration, another column, or a text (a pattern with * and ?). sort:
- * "schedule.stages,-step_s", - for descending. Either may be NULL. Columns that are
- * asked for are shown. Errors: PL_EUSAGE naming the option; nearest column. */
+ * "schedule.stages,-step_s", - for descending. A column goes by its name or label.
+ * Either may be NULL. Columns that are asked for are shown. Errors: PL_EUSAGE naming
+ * the option; nearest column. */
 int pl_sweep_query_new(struct pl_sweep_view *view, const char *where, const char *sort,
                        struct pl_sweep_query *out);
 void pl_sweep_query_free(struct pl_sweep_query *query);

@@ -376,7 +376,7 @@ static const struct {
     {"forward>0.0015 and stages>=4", NULL, 0, "35"},
     {"schedule.name=zb-*", NULL, 0, "02"},
     {"schedule.name!=2bw and status=ok", NULL, 0, "0125"},
-    {"name == '2bw'", NULL, 0, "34"},
+    {"schedule == '2bw'", NULL, 0, "34"},
     {"step_s<tau_max", NULL, 0, "14"},
     {"bubble>0.05", "step_s", 0, "14253"},
     {NULL, "step_s", 0, "142503"},
