@@ -41,6 +41,8 @@ const struct pl_key pl_keys[] = {
     INT("schedule.max_activations", "0", 0, 1048576, "",
         "automatic schedules: microbatches of a whole stage that a device may hold; 0: "
         "the schedule's own"),
+    TEXT("schedule.file", "",
+         "schedule custom: its ops, a schedule CSV of torch.distributed.pipelining"),
 
     TEXT("cost.profile", "",
          "measured costs, CSV or trace, in place of cost.forward ... link.time"),

@@ -6,6 +6,7 @@
 #include "cli/cmd.h"
 #include "cli/print_sim.h"
 #include "cli/setup.h"
+#include "sim/custom.h"
 #include "traces/perfetto.h"
 #include "traces/record.h"
 
@@ -16,13 +17,15 @@ enum {
     OPT_FORCE,
     OPT_PERFETTO,
     OPT_DELAY_UNIT,
+    OPT_CSV,
+    OPT_COMMUNICATION,
     DEFAULT_WIDTH = 88
 };
 
 struct arguments {
-    const char *file, *output, *perfetto;
+    const char *file, *output, *perfetto, *csv;
     int64_t width; /* 0: no Gantt */
-    bool json, force;
+    bool json, force, communication;
     const struct pl_delay_unit *unit;
     int code; /* of a bad option */
     struct pl_cmd_settings settings;
@@ -32,6 +35,9 @@ static const struct argp_option options[] = {
     {"output", 'o', "TRACE", 0, "write the run as a trace (HDF5)", 0},
     {"perfetto", OPT_PERFETTO, "JSON", 0,
      "write the run for ui.perfetto.dev and chrome://tracing", 0},
+    {"csv", OPT_CSV, "CSV", 0,
+     "write the order of the ops as a schedule of torch.distributed.pipelining", 0},
+    {"communication", OPT_COMMUNICATION, NULL, 0, "with its sends and receives", 0},
     {"force", OPT_FORCE, NULL, 0, "replace outputs that exist", 0},
     {"json", OPT_JSON, NULL, 0, "print one JSON object instead of text", 0},
     {"width", OPT_WIDTH, "COLUMNS", 0, "width of the Gantt chart (default 88)", 0},
@@ -55,6 +61,12 @@ static error_t parse(int option, char *arg, struct argp_state *state)
         return 0;
     case OPT_PERFETTO:
         args->perfetto = arg;
+        return 0;
+    case OPT_CSV:
+        args->csv = arg;
+        return 0;
+    case OPT_COMMUNICATION:
+        args->communication = true;
         return 0;
     case OPT_FORCE:
         args->force = true;
@@ -93,7 +105,8 @@ static int write_outputs(const struct pl_sim_view *view, const struct pl_config 
     pl_record_provenance(trace, "pipelag sim", given, resolved, "none");
     pl_record_simulation(trace, view->sim->schedule.type->name, view->sim, view->cost);
     int code = args->output ? pl_trace_write(trace, args->output) : 0;
-    if (!code && args->perfetto) code = pl_perfetto_write(trace, NULL, 0, args->perfetto);
+    if (!code && args->perfetto)
+        code = pl_perfetto_write(trace, NULL, 0, args->perfetto);
     pl_trace_free(trace);
     free(given);
     free(resolved);
@@ -102,10 +115,16 @@ static int write_outputs(const struct pl_sim_view *view, const struct pl_config 
 
 static int check_outputs(const struct arguments *args)
 {
-    if (args->output && args->perfetto && !strcmp(args->output, args->perfetto))
-        return pl_fail(PL_EUSAGE, "%s: both the trace and the JSON", args->output);
-    int code = args->output ? pl_cmd_output(args->output, args->force) : 0;
-    if (!code && args->perfetto) code = pl_cmd_output(args->perfetto, args->force);
+    const char *const paths[] = {args->output, args->perfetto, args->csv};
+    int code = 0;
+    if (args->communication && !args->csv)
+        return pl_fail(PL_EUSAGE, "--communication is given without --csv");
+    for (int i = 0; i < 3 && !code; i++) {
+        for (int k = 0; k < i; k++)
+            if (paths[i] && paths[k] && !strcmp(paths[i], paths[k]))
+                return pl_fail(PL_EUSAGE, "%s: two outputs in one file", paths[i]);
+        if (paths[i]) code = pl_cmd_output(paths[i], args->force);
+    }
     return code;
 }
 
@@ -116,6 +135,8 @@ static int simulate(const struct arguments *args, const struct pl_config *config
     if (!code) code = pl_setup_simulate(config, &setup);
     struct pl_sim_view view = {&setup.sim, &setup.cost, setup.barrier, (int)args->width,
                                args->unit};
+    if (!code && args->csv)
+        code = pl_custom_write(&setup.sim.schedule, args->communication, args->csv);
     if (!code && (args->output || args->perfetto))
         code = write_outputs(&view, config, args);
     if (!code) (args->json ? pl_print_sim_json : pl_print_sim_text)(&view, stdout);

@@ -124,13 +124,14 @@ static int parse_segments(const struct pl_arm *arm, char *text, struct stretch *
 static int simulate_stretch(struct pl_arm *arm, const struct stretch *s, int m,
                             bool shown)
 {
-    struct pl_shape shape;
+    struct pl_shape shape = {0};
     struct pl_cost cost = {0};
     struct pl_simulation sim;
     int rc = pl_setup_shape(arm->config, s->type, m, s->updates, &shape);
     if (!rc) rc = pl_setup_cost(arm->config, s->type, &shape, &cost);
     if (!rc) rc = pl_cost_scale(&cost, arm->cost_factor);
     if (!rc) rc = pl_simulate(s->type, &shape, &cost, arm->global_clip, &sim);
+    pl_shape_free(&shape);
     if (rc) {
         pl_cost_free(&cost);
         return pl_fail(rc, "%s: %s", arm->name, pl_error_text());

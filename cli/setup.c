@@ -4,6 +4,7 @@
 
 #include "base/err.h"
 #include "cli/profile.h"
+#include "sim/custom.h"
 
 int pl_setup_microbatches(const struct pl_config *config,
                           const struct pl_schedule_type *type, int P)
@@ -13,18 +14,64 @@ int pl_setup_microbatches(const struct pl_config *config,
     return m ? m : type->async ? P : 2 * P;
 }
 
+/* A number of the table where the configuration gives none; an error where it gives
+ * another. */
+static int agree(const struct pl_config *config, const char *key, int given,
+                 int in_file, const struct pl_custom *custom, int *out)
+{
+    if (given && given != in_file)
+        return pl_fail(PL_ECONFIG, "%s: %s is %d, but %s has %d",
+                       pl_config_where(config, key), key, given, custom->path, in_file);
+    *out = in_file;
+    return PL_OK;
+}
+
+/* schedule.file: P, m and v follow from it. */
+static int read_custom(const struct pl_config *config,
+                       const struct pl_schedule_type *type, struct pl_shape *shape,
+                       int *m)
+{
+    const char *path = pl_config_text(config, "schedule.file");
+    if (!*path) return PL_OK; /* refused when the type needs one */
+    if (!type->from_file && !*pl_config_text(config, "segments"))
+        return pl_fail(PL_ECONFIG,
+                       "%s: schedule.file is given beside schedule %s, expected custom",
+                       pl_config_where(config, "schedule.file"), type->name);
+    if (!type->from_file) return PL_OK;
+    struct pl_custom *custom;
+    int rc = pl_custom_read(path, &custom);
+    if (rc) return rc;
+    int P = pl_config_given(config, "schedule.stages") ? shape->P : 0;
+    if (!*m) *m = (int)pl_config_int(config, "schedule.microbatches");
+    rc = agree(config, "schedule.stages", P, custom->P, custom, &shape->P);
+    if (!rc) rc = agree(config, "schedule.microbatches", *m, custom->m, custom, m);
+    if (!rc)
+        rc = agree(config, "schedule.chunks", shape->v, custom->C / custom->P, custom,
+                   &shape->v);
+    if (rc)
+        pl_custom_free(custom);
+    else
+        shape->custom = custom;
+    return rc;
+}
+
 int pl_setup_shape(const struct pl_config *config, const struct pl_schedule_type *type,
                    int m, int64_t updates, struct pl_shape *shape)
 {
-    struct pl_shape made = {.P = (int)pl_config_int(config, "schedule.stages")};
+    struct pl_shape made = {.P = (int)pl_config_int(config, "schedule.stages"),
+                            .v = (int)pl_config_int(config, "schedule.chunks")};
+    int rc = read_custom(config, type, &made, &m);
+    if (rc) return rc;
     made.m = m ? m : pl_setup_microbatches(config, type, made.P);
     made.updates = updates ? updates : pl_config_int(config, "schedule.updates");
     if (!made.updates) made.updates = pl_schedule_default_updates(type, made.P, made.m);
-    made.v = (int)pl_config_int(config, "schedule.chunks");
     made.group = (int)pl_config_int(config, "schedule.group");
     made.limit = (int)pl_config_int(config, "schedule.max_activations");
-    int rc = pl_shape_resolve(type, &made);
-    if (!rc) *shape = made;
+    rc = pl_shape_resolve(type, &made);
+    if (rc)
+        pl_shape_free(&made);
+    else
+        *shape = made;
     return rc;
 }
 
@@ -94,10 +141,11 @@ int pl_setup_simulate(const struct pl_config *config, struct pl_setup *out)
     struct pl_setup made = {.barrier = false};
     struct pl_shape shape;
     int rc = pl_setup_shape(config, type, 0, 0, &shape);
-    if (!rc) rc = pl_setup_barrier(config, type, &made.barrier);
-    if (!rc) rc = pl_setup_cost(config, type, &shape, &made.cost);
     if (rc) return rc;
-    rc = pl_simulate(type, &shape, &made.cost, made.barrier, &made.sim);
+    rc = pl_setup_barrier(config, type, &made.barrier);
+    if (!rc) rc = pl_setup_cost(config, type, &shape, &made.cost);
+    if (!rc) rc = pl_simulate(type, &shape, &made.cost, made.barrier, &made.sim);
+    pl_shape_free(&shape);
     if (rc)
         pl_cost_free(&made.cost);
     else

@@ -9,7 +9,9 @@
 int pl_setup_microbatches(const struct pl_config *config,
                           const struct pl_schedule_type *type, int P);
 /* The schedule.* keys, resolved; m: 0 for pl_setup_microbatches; updates: 0 for
- * schedule.updates, or its default. Errors: as pl_shape_resolve. */
+ * schedule.updates, or its default. For custom the table of schedule.file is read and P, m
+ * and v follow from it; release the shape with pl_shape_free. Errors: as pl_shape_resolve
+ * and pl_custom_read; PL_ECONFIG where a key contradicts the table. */
 int pl_setup_shape(const struct pl_config *config, const struct pl_schedule_type *type,
                    int m, int64_t updates, struct pl_shape *shape);
 /* The cost.* and link.time keys for a resolved shape. Errors: as pl_cost_new. */

@@ -7,6 +7,7 @@
 
 #include "base/err.h"
 #include "base/mem.h"
+#include "sim/custom.h"
 #include "sim/schedules/emit.h"
 
 const char *const pl_op_names[PL_N_OP] = {"F", "B", "W", "BW", "U"};
@@ -31,6 +32,7 @@ const struct pl_schedule_type *const pl_schedule_types[] = {
     &pl_schedule_xpipe,
     &pl_schedule_paci,
     &pl_schedule_amdp,
+    &pl_schedule_custom,
     NULL};
 /* clang-format on */
 
@@ -110,6 +112,12 @@ int pl_shape_resolve(const struct pl_schedule_type *type, struct pl_shape *shape
     return rc;
 }
 
+void pl_shape_free(struct pl_shape *shape)
+{
+    pl_custom_free(shape->custom);
+    shape->custom = NULL;
+}
+
 void pl_layout_new(const struct pl_schedule_type *type, const struct pl_shape *shape,
                    struct pl_layout *out)
 {
@@ -135,6 +143,7 @@ int pl_schedule_new(const struct pl_schedule_type *type, const struct pl_shape *
     struct pl_schedule made = {.type = type, .shape = *shape};
     int rc = pl_shape_resolve(type, &made.shape);
     if (rc) return rc;
+    pl_custom_hold(made.shape.custom);
     pl_layout_new(type, &made.shape, &made.layout);
     rc = type->emit(cost, &made);
     if (rc) {
@@ -149,6 +158,7 @@ void pl_schedule_free(struct pl_schedule *schedule)
 {
     if (!schedule) return;
     pl_layout_free(&schedule->layout);
+    pl_shape_free(&schedule->shape);
     free(schedule->first);
     free(schedule->ops);
     *schedule = (struct pl_schedule){0};

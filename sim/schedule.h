@@ -31,6 +31,8 @@ struct pl_op {
     int16_t pair; /* 1: runs together with the next op of the device (F and BW) */
 };
 
+struct pl_custom;
+
 struct pl_shape {
     int P;           /* devices */
     int m;           /* microbatches per update */
@@ -39,6 +41,7 @@ struct pl_shape {
     int group;       /* interleaving: microbatches in a group; 0: P */
     int limit;       /* automatic schedules: activations that a device may hold, in
                       * microbatches of a whole stage; 0: the schedule's own */
+    struct pl_custom *custom; /* ops read from a file (sim/custom.h), or NULL */
 };
 
 /* Where the instances live. */
@@ -85,12 +88,13 @@ struct pl_schedule_type {
     bool nostash;        /* backward reads the live version, not what forward read */
     bool post_validated; /* U does not wait for the global norm: a wrong step is undone
                           * (zero bubble) */
-    bool slots;    /* asynchronous, in slots of F and BW of two microbatches: up to
-                    * 2 P forwards, not P, before the first backward */
-    int default_m; /* 0: P for asynchronous, else 2 P */
-    int default_v; /* chunks per device; 0: 1 */
-    int replicas;  /* 0: 1; PL_REPLICAS_HALF */
-    bool any_v;    /* shape.v may differ from default_v */
+    bool slots;     /* asynchronous, in slots of F and BW of two microbatches: up to
+                     * 2 P forwards, not P, before the first backward */
+    int default_m;  /* 0: P for asynchronous, else 2 P */
+    int default_v;  /* chunks per device; 0: 1 */
+    int replicas;   /* 0: 1; PL_REPLICAS_HALF */
+    bool any_v;     /* shape.v may differ from default_v */
+    bool from_file; /* the ops are shape.custom */
     /* Device of model chunk c of a replica; NULL: c mod P. */
     int (*place)(const struct pl_shape *shape, int chunk, int replica);
     /* May be NULL. Errors: PL_EUNSUP with the nearest shape that will do. */
@@ -132,13 +136,16 @@ int64_t pl_schedule_default_updates(const struct pl_schedule_type *type, int P, 
  * (P, m or v out of range, too many ops for memory: named with the count), PL_EUNSUP
  * (shape refused by the schedule, with the reason). */
 int pl_shape_resolve(const struct pl_schedule_type *type, struct pl_shape *shape);
+/* Drop the shape's hold on a custom table; copies of the shape borrow it. */
+void pl_shape_free(struct pl_shape *shape);
 /* Layout of a resolved shape; released by pl_layout_free. */
 void pl_layout_new(const struct pl_schedule_type *type, const struct pl_shape *shape,
                    struct pl_layout *out);
 void pl_layout_free(struct pl_layout *layout);
 
 /* Generate; cost (borrowed, for this layout) may be NULL for types that do not plan by
- * it. Errors: those of pl_shape_resolve and of the type. */
+ * it. The schedule holds shape.custom itself. Errors: those of pl_shape_resolve and of
+ * the type. */
 int pl_schedule_new(const struct pl_schedule_type *type, const struct pl_shape *shape,
                     const struct pl_cost *cost, struct pl_schedule *out);
 /* Every microbatch once through all chunks of one replica, each op on its device, F

@@ -30,7 +30,7 @@ tests_test_sim_unit_SOURCES = tests/test_sim_unit.c tests/sim_case.h
 tests_test_sim_unit_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 tests_test_sim_unit_LDADD = $(sim_test_libs)
 
-sim_scripts = tests/cli_sim.sh tests/golden/sim-1f1b.test tests/golden/sim-2bw.test \
+sim_scripts = tests/cli_sim.sh tests/cli_schedule.sh tests/golden/sim-1f1b.test tests/golden/sim-2bw.test \
   tests/golden/sim-pipedream.test tests/golden/sim-gpipe.test
 TESTS += $(sim_scripts)
 EXTRA_DIST += $(sim_scripts)
@@ -58,8 +58,14 @@ tests_test_collective_SOURCES = tests/test_collective.c tests/cluster_case.h
 tests_test_collective_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 tests_test_collective_LDADD = $(sim_test_libs)
 
-check_PROGRAMS += tests/test_sim_bidir
-TESTS += tests/test_sim_bidir
+check_PROGRAMS += tests/test_sim_bidir tests/test_sim_custom tests/test_sim_custom_bad
+TESTS += tests/test_sim_bidir tests/test_sim_custom tests/test_sim_custom_bad
 tests_test_sim_bidir_SOURCES = tests/test_sim_bidir.c tests/sim_case.h
 tests_test_sim_bidir_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 tests_test_sim_bidir_LDADD = $(sim_test_libs)
+tests_test_sim_custom_SOURCES = tests/test_sim_custom.c tests/custom_case.h tests/sim_case.h
+tests_test_sim_custom_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+tests_test_sim_custom_LDADD = $(sim_test_libs)
+tests_test_sim_custom_bad_SOURCES = tests/test_sim_custom_bad.c tests/custom_case.h tests/sim_case.h
+tests_test_sim_custom_bad_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+tests_test_sim_custom_bad_LDADD = $(sim_test_libs)

@@ -9,7 +9,7 @@ extern const struct pl_schedule_type pl_schedule_gpipe, pl_schedule_1f1b,
     pl_schedule_pipedream, pl_schedule_2bw, pl_schedule_interleaved, pl_schedule_zb_h1,
     pl_schedule_zb_h2;
 extern const struct pl_schedule_type pl_schedule_dualpipe, pl_schedule_dualpipev,
-    pl_schedule_chimera, pl_schedule_hanayo;
+    pl_schedule_chimera, pl_schedule_hanayo, pl_schedule_custom;
 extern const struct pl_schedule_type pl_schedule_pipedream_vertical,
     pl_schedule_wpipe, pl_schedule_pipemare, pl_schedule_spectrain, pl_schedule_xpipe,
     pl_schedule_paci, pl_schedule_amdp;
