@@ -1,6 +1,9 @@
 # models, what they do and how they are cut
-check_PROGRAMS += tests/test_model tests/test_work
-TESTS += tests/test_model tests/test_work
+check_PROGRAMS += tests/test_model tests/test_work tests/test_activations
+TESTS += tests/test_model tests/test_work tests/test_activations
+tests_test_activations_SOURCES = tests/test_activations.c
+tests_test_activations_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+tests_test_activations_LDADD = $(sim_test_libs)
 tests_test_model_SOURCES = tests/test_model.c
 tests_test_model_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 tests_test_model_LDADD = $(sim_test_libs)
