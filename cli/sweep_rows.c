@@ -189,16 +189,56 @@ int pl_sweep_take(struct pl_sweep *sweep, struct pl_bytes *bytes)
     return 0;
 }
 
+/* crc, continued over the contents of the file that a text key names, if it does. */
+static uint32_t file_crc(uint32_t crc, const struct pl_config *config,
+                         const struct pl_key *key)
+{
+    enum { MOST = 1 << 26 }; /* what a sweep reads is small */
+    struct stat st;
+    char *data;
+    size_t n;
+    if (key->type != PL_KEY_TEXT) return crc;
+    const char *path = pl_config_text(config, key->name);
+    if (!*path || stat(path, &st) || !S_ISREG(st.st_mode)) return crc;
+    if (pl_file_read(path, MOST, &data, &n)) return crc;
+    crc = pl_crc32(crc, data, n);
+    free(data);
+    return crc;
+}
+
+/* Of the files that the configuration and the values of swept keys name. */
+static uint32_t files_crc(const struct pl_config *config)
+{
+    struct pl_config *point = NULL;
+    uint32_t crc = 0;
+    int64_t stride = 1;
+    for (const struct pl_key *key = pl_keys; key->name; key++)
+        crc = file_crc(crc, config, key);
+    for (int a = pl_config_n_swept(config) - 1; a >= 0; a--) {
+        const struct pl_key *key = pl_keys;
+        int n = pl_config_n_values(config, a);
+        while (strcmp(key->name, pl_config_swept(config, a))) key++;
+        for (int i = 0; i < n && key->type == PL_KEY_TEXT; i++)
+            if (!pl_config_point(config, i * stride, &point))
+                crc = file_crc(crc, point, key);
+        stride *= n;
+    }
+    pl_config_free(point);
+    return crc;
+}
+
 /* Of everything that decides the rows. */
 static int64_t fingerprint(const struct pl_sweep *sweep)
 {
 #define NAME(name, unit, shown, long_name) #name " "
     static const char columns[] = PACKAGE_VERSION " " PL_SWEEP_RESULTS(NAME);
 #undef NAME
-    char *text = pl_config_dump(sweep->config, false);
+    char *config = pl_config_dump(sweep->config, false);
+    char *text =
+        pl_printf("%s%s %08" PRIx32, config, columns, files_crc(sweep->config));
     size_t n = strlen(text);
-    uint32_t low = pl_crc32(pl_crc32(0, text, n), columns, sizeof columns);
-    uint32_t high = pl_crc32(pl_crc32(0x9e3779b9u, text, n), columns, sizeof columns);
+    uint32_t low = pl_crc32(0, text, n), high = pl_crc32(0x9e3779b9u, text, n);
+    free(config);
     free(text);
     return (int64_t)((uint64_t)high << 32 | low);
 }

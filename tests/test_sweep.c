@@ -316,6 +316,22 @@ START_TEST(rows_of_another_sweep)
     struct pl_config *other = load(small);
     ck_assert_int_eq(pl_config_set(other, "cost.forward=2ms", "--set"), 0);
     ck_assert_int_eq(rows_of(other, data, n), -1);
+    pl_config_free(other);
+    /* the same words, but the file that a key names has changed */
+    char *named = pl_printf("cost.profile=%s.txt", path),
+         *file = strchr(named, '=') + 1;
+    for (int change = 0; change < 2; change++) {
+        FILE *out = fopen(file, "w");
+        fprintf(out, "a file of version %d", change);
+        fclose(out);
+        other = load(small);
+        ck_assert_int_eq(pl_config_set(other, named, "--set"), 0);
+        if (!change) n = write_rows(other, ends, data, sizeof data);
+        ck_assert_int_eq(rows_of(other, data, n), change ? -1 : POINTS - 2);
+        if (!change) pl_config_free(other);
+    }
+    unlink(file);
+    free(named);
     write_file(data, n);
     struct pl_sweep sweep, second;
     ck_assert_int_eq(pl_sweep_new(other, "x", &sweep), 0);
