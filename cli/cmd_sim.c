@@ -96,6 +96,24 @@ static error_t parse(int option, char *arg, struct argp_state *state)
     }
 }
 
+static void record_segments(struct pl_trace *trace, const struct pl_sim_view *view,
+                            const struct pl_config *config)
+{
+    struct pl_segment segments[PL_MAX_SEGMENTS];
+    const char *schedules[PL_MAX_SEGMENTS];
+    if (!view->n_segments) return;
+    for (int i = 0; i < view->n_segments; i++) {
+        const char *name = view->segments[i].corrector;
+        if (!name) name = pl_config_text(config, "corrector.name");
+        segments[i] =
+            (struct pl_segment){.updates = view->segments[i].updates,
+                                .corrector = {.type = pl_corrector_find(name)}};
+        schedules[i] = view->segments[i].type->name;
+    }
+    pl_record_segments(trace, view->sim->schedule.type->name, view->n_segments,
+                       segments, schedules);
+}
+
 static int write_outputs(const struct pl_sim_view *view, const struct pl_config *config,
                          const struct arguments *args)
 {
@@ -104,6 +122,7 @@ static int write_outputs(const struct pl_sim_view *view, const struct pl_config 
          *resolved = pl_config_dump(config, false);
     pl_record_provenance(trace, "pipelag sim", given, resolved, "none");
     pl_record_simulation(trace, view->sim->schedule.type->name, view->sim, view->cost);
+    record_segments(trace, view, config);
     int code = args->output ? pl_trace_write(trace, args->output) : 0;
     if (!code && args->perfetto)
         code = pl_perfetto_write(trace, NULL, 0, args->perfetto);
@@ -133,8 +152,14 @@ static int simulate(const struct arguments *args, const struct pl_config *config
     struct pl_setup setup = {0};
     int code = check_outputs(args);
     if (!code) code = pl_setup_simulate(config, &setup);
-    struct pl_sim_view view = {&setup.sim, &setup.cost, setup.barrier, (int)args->width,
-                               args->unit};
+    struct pl_sim_view view = {&setup.sim,       &setup.cost, setup.barrier,
+                               (int)args->width, args->unit,  setup.n_segments,
+                               setup.segments,   setup.parts};
+    if (!code && args->unit && setup.n_segments)
+        code = pl_fail(PL_EUSAGE,
+                       "--delay-unit counts one schedule's delays, this run "
+                       "has %d segments",
+                       setup.n_segments);
     if (!code && args->csv)
         code = pl_custom_write(&setup.sim.schedule, args->communication, args->csv);
     if (!code && (args->output || args->perfetto))
@@ -154,7 +179,9 @@ int pl_cmd_sim(int argc, char **argv)
             "Simulate one pipeline schedule: Gantt chart, makespan and bubbles, and "
             "for each stage the delay of its gradients, the weight versions and the "
             "activations it keeps, with closed forms beside. The arms of an experiment "
-            "FILE are not expanded; its other keys count.",
+            "FILE are not expanded; its other keys count. Segments (the key of that "
+            "name) run "
+            "one after another, with a drain at each switch.",
         .children = pl_cmd_settings_children,
     };
     struct arguments args = {.width = DEFAULT_WIDTH};

@@ -81,47 +81,9 @@ static int find_cost_factor(struct pl_arm *arm, int m)
     return 0;
 }
 
-struct stretch {
-    const struct pl_schedule_type *type;
-    const char *corrector; /* NULL: corrector.name */
-    int64_t updates;
-};
-
-/* "SCHEDULE[+CORRECTOR]:UPDATES ..." */
-static int parse_segments(const struct pl_arm *arm, char *text, struct stretch *out,
-                          int *n)
-{
-    const char *where = pl_config_where(arm->config, "segments");
-    char *save = NULL;
-    *n = 0;
-    for (char *w = strtok_r(text, " ", &save); w; w = strtok_r(NULL, " ", &save)) {
-        char *colon = strchr(w, ':'), *end = NULL;
-        if (*n == PL_MAX_SEGMENTS)
-            return pl_fail(PL_ECONFIG, "%s: more than %d segments", where,
-                           PL_MAX_SEGMENTS);
-        long long updates = colon ? strtoll(colon + 1, &end, 10) : 0;
-        if (!colon || *end || updates < 1)
-            return pl_fail(PL_ECONFIG,
-                           "%s: segment '%s', expected SCHEDULE[+CORRECTOR]:UPDATES",
-                           where, w);
-        *colon = 0;
-        char *plus = strchr(w, '+');
-        if (plus) *plus++ = 0;
-        const struct pl_schedule_type *type = pl_schedule_find(w);
-        if (!type)
-            return pl_fail_unknown(PL_ECONFIG, where, "schedule", w,
-                                   pl_schedule_names());
-        if (plus && !pl_corrector_find(plus))
-            return pl_fail_unknown(PL_ECONFIG, where, "corrector", plus,
-                                   pl_corrector_names());
-        out[(*n)++] = (struct stretch){type, plus, updates};
-    }
-    return 0;
-}
-
 /* Append the stretch to the arm's version map; one of them is kept for the trace.
  */
-static int simulate_stretch(struct pl_arm *arm, const struct stretch *s, int m,
+static int simulate_stretch(struct pl_arm *arm, const struct pl_stretch *s, int m,
                             bool shown)
 {
     struct pl_shape shape = {0};
@@ -150,14 +112,14 @@ static int simulate_stretch(struct pl_arm *arm, const struct stretch *s, int m,
 }
 
 /* The stretches of an arm: `segments`, or one of the schedule for the whole run. */
-static int read_stretches(struct pl_arm *arm, char *segments, struct stretch *out)
+static int read_stretches(struct pl_arm *arm, char *segments, struct pl_stretch *out)
 {
     const struct pl_config *c = arm->config;
     int64_t total = 0, updates = pl_config_int(c, "train.updates");
-    int rc = parse_segments(arm, segments, out, &arm->n_segments);
+    int rc = pl_segments_parse(c, segments, out, &arm->n_segments);
     if (rc) return rc;
     if (!arm->n_segments)
-        out[arm->n_segments++] = (struct stretch){
+        out[arm->n_segments++] = (struct pl_stretch){
             pl_schedule_find(pl_config_text(c, "schedule.name")), NULL, updates};
     for (int i = 0; i < arm->n_segments; i++) {
         const char *name =
@@ -176,15 +138,8 @@ static int read_stretches(struct pl_arm *arm, char *segments, struct stretch *ou
         pl_config_where(c, "segments"), (long long)total, (long long)updates);
 }
 
-/* An asynchronous stretch before a synchronous one, then the longer one. */
-static bool says_more(const struct stretch *a, const struct stretch *b)
-{
-    if (a->type->async != b->type->async) return a->type->async;
-    return a->updates > b->updates;
-}
-
 /* Training replays stashed versions only. */
-static int trainable(const struct stretch *s)
+static int trainable(const struct pl_stretch *s)
 {
     if (!s->type->nostash) return 0;
     return pl_fail(
@@ -197,19 +152,17 @@ static int trainable(const struct stretch *s)
 static int arm_simulate(struct pl_arm *arm)
 {
     const struct pl_config *c = arm->config;
-    struct stretch stretches[PL_MAX_SEGMENTS];
+    struct pl_stretch stretches[PL_MAX_SEGMENTS];
     int shown = 0, P = (int)pl_config_int(c, "schedule.stages"), m = 1;
     char *segments = pl_strdup(pl_config_text(c, "segments"));
     int rc = read_stretches(arm, segments, stretches);
     if (!rc) {
-        const struct pl_schedule_type *uneven = stretches[0].type;
         for (int i = 0; i < arm->n_segments && !rc; i++) rc = trainable(&stretches[i]);
-        for (int i = 1; i < arm->n_segments; i++) {
-            if (says_more(&stretches[i], &stretches[shown])) shown = i;
-            if (!stretches[i].type->global_version) uneven = stretches[i].type;
-        }
+        shown = pl_segments_shown(stretches, arm->n_segments);
         /* one scope for the whole run: the one that its most uneven stretch allows */
-        if (!rc) rc = pl_setup_barrier(c, uneven, &arm->global_clip);
+        if (!rc)
+            rc = pl_setup_barrier(c, pl_segments_uneven(stretches, arm->n_segments),
+                                  &arm->global_clip);
         if (rc) rc = pl_fail(rc, "%s: %s", arm->name, pl_error_text());
         m = pl_setup_microbatches(c, stretches[shown].type, P);
     }

@@ -4,11 +4,10 @@
 #define PL_CLI_EXPERIMENT_H
 
 #include "base/config.h"
+#include "cli/segments.h"
 #include "sim/model.h"
 #include "sim/simulate.h"
 #include "train/run.h"
-
-enum { PL_MAX_SEGMENTS = 16 };
 
 struct pl_arm {
     int number;               /* in the product of the axes */

@@ -5,6 +5,7 @@
 
 #include "base/json.h"
 #include "cli/print_delay.h"
+#include "cli/print_segments.h"
 #include "traces/figure.h"
 
 /* Closed forms of one stage; -1 where there is none. */
@@ -185,7 +186,8 @@ static void print_devices(const struct pl_sim_view *view, FILE *out)
         print_count(out, m->device[d].peak_activations, c.peak);
         putc(' ', out);
         for (int q = 0; q < m->stages; q++)
-            if (m->stage[q].device == d) fprintf(out, " %s", pl_instance_name(m, q, name));
+            if (m->stage[q].device == d)
+                fprintf(out, " %s", pl_instance_name(m, q, name));
         putc('\n', out);
     }
     fprintf(out, "\n%5s %6s %12s  %-20s %8s %8s %11s\n", "", "", "", "delay tau", "",
@@ -244,6 +246,7 @@ void pl_print_sim_text(const struct pl_sim_view *view, FILE *out)
         plain ? "" : ", of one chunk each; ' marks the second replica, '2 the third");
     if (!sched->type->async) {
         pl_print_delay_text(view, out);
+        pl_print_segments_text(view, out);
         return;
     }
     int64_t period = pl_schedule_period(sched->type, sched->shape.P, sched->shape.m);
@@ -363,6 +366,7 @@ void pl_print_sim_json(const struct pl_sim_view *view, FILE *out)
     pl_json_int(&json, NULL, x->steady_to);
     pl_json_end(&json, ']');
     pl_print_delay_json(view, &json);
+    pl_print_segments_json(view, &json);
     json_stages(view, &json);
     json_devices(view, &json);
     json_closed(view, &json);

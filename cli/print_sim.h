@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 
+#include "cli/segments.h"
 #include "sim/delay_unit.h"
 #include "sim/simulate.h"
 
@@ -13,6 +14,9 @@ struct pl_sim_view {
     bool barrier;
     int gantt_width;                  /* columns; 0: no Gantt */
     const struct pl_delay_unit *unit; /* NULL: updates alone */
+    int n_segments;                   /* of a mixed run; 0: one schedule */
+    const struct pl_stretch *segments;
+    const struct pl_simulation *parts; /* each segment alone */
 };
 
 void pl_print_sim_text(const struct pl_sim_view *view, FILE *out);

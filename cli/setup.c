@@ -1,10 +1,14 @@
 #include "cli/setup.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/err.h"
+#include "base/file.h"
+#include "base/mem.h"
 #include "cli/profile.h"
 #include "sim/custom.h"
+#include "sim/segments.h"
 
 int pl_setup_microbatches(const struct pl_config *config,
                           const struct pl_schedule_type *type, int P)
@@ -134,27 +138,78 @@ int pl_setup_barrier(const struct pl_config *config,
     return 0;
 }
 
-int pl_setup_simulate(const struct pl_config *config, struct pl_setup *out)
+/* One schedule. */
+static int simulate_one(const struct pl_config *config, struct pl_setup *made)
 {
     const struct pl_schedule_type *type =
         pl_schedule_find(pl_config_text(config, "schedule.name"));
-    struct pl_setup made = {.barrier = false};
     struct pl_shape shape;
     int rc = pl_setup_shape(config, type, 0, 0, &shape);
     if (rc) return rc;
-    rc = pl_setup_barrier(config, type, &made.barrier);
-    if (!rc) rc = pl_setup_cost(config, type, &shape, &made.cost);
-    if (!rc) rc = pl_simulate(type, &shape, &made.cost, made.barrier, &made.sim);
+    rc = pl_setup_barrier(config, type, &made->barrier);
+    if (!rc) rc = pl_setup_cost(config, type, &shape, &made->cost);
+    if (!rc) rc = pl_simulate(type, &shape, &made->cost, made->barrier, &made->sim);
     pl_shape_free(&shape);
-    if (rc)
-        pl_cost_free(&made.cost);
-    else
+    return rc;
+}
+
+/* The shapes of all segments, with the m of the one that is shown; the whole run must
+ * fit in memory too. */
+static int segment_shapes(const struct pl_config *config, const struct pl_setup *made,
+                          struct pl_shape *shapes)
+{
+    int shown = pl_segments_shown(made->segments, made->n_segments), rc = 0;
+    int m = pl_setup_microbatches(config, made->segments[shown].type,
+                                  (int)pl_config_int(config, "schedule.stages"));
+    int64_t updates = 0;
+    for (int i = 0; i < made->n_segments && !rc; i++) {
+        rc = pl_setup_shape(config, made->segments[i].type, m,
+                            made->segments[i].updates, &shapes[i]);
+        if (!rc && __builtin_add_overflow(updates, made->segments[i].updates, &updates))
+            rc = pl_fail(PL_ECONFIG, "%s: more updates than fit in an int64",
+                         pl_config_where(config, "segments"));
+    }
+    if (rc) return rc;
+    struct pl_shape all = shapes[0];
+    all.updates = updates;
+    return pl_shape_resolve(made->segments[0].type, &all);
+}
+
+static int simulate_segments(const struct pl_config *config, struct pl_setup *made)
+{
+    const struct pl_schedule_type *types[PL_MAX_SEGMENTS],
+        *uneven = pl_segments_uneven(made->segments, made->n_segments);
+    struct pl_shape shapes[PL_MAX_SEGMENTS] = {{0}};
+    for (int i = 0; i < made->n_segments; i++) types[i] = made->segments[i].type;
+    int rc = segment_shapes(config, made, shapes);
+    if (!rc) rc = pl_setup_barrier(config, uneven, &made->barrier);
+    if (!rc) rc = pl_setup_cost(config, types[0], &shapes[0], &made->cost);
+    if (!rc)
+        rc = pl_simulate_segments(made->n_segments, types, shapes, &made->cost,
+                                  made->barrier, made->parts, &made->sim);
+    for (int i = 0; i < made->n_segments; i++) pl_shape_free(&shapes[i]);
+    return rc;
+}
+
+int pl_setup_simulate(const struct pl_config *config, struct pl_setup *out)
+{
+    struct pl_setup made = {.text = pl_strdup(pl_config_text(config, "segments"))};
+    int rc = pl_segments_parse(config, made.text, made.segments, &made.n_segments);
+    if (!rc) rc = (made.n_segments ? simulate_segments : simulate_one)(config, &made);
+    if (rc) {
+        made.n_segments = 0; /* failed: no parts */
+        pl_setup_free(&made);
+    } else {
         *out = made;
+    }
     return rc;
 }
 
 void pl_setup_free(struct pl_setup *setup)
 {
+    for (int i = 0; i < setup->n_segments; i++) pl_simulation_free(&setup->parts[i]);
     pl_simulation_free(&setup->sim);
     pl_cost_free(&setup->cost);
+    free(setup->text);
+    *setup = (struct pl_setup){.n_segments = 0};
 }

@@ -3,6 +3,7 @@
 #define PL_CLI_SETUP_H
 
 #include "base/config.h"
+#include "cli/segments.h"
 #include "sim/simulate.h"
 
 /* schedule.microbatches, or the schedule's default. */
@@ -23,11 +24,16 @@ int pl_setup_cost(const struct pl_config *config, const struct pl_schedule_type 
 int pl_setup_barrier(const struct pl_config *config,
                      const struct pl_schedule_type *type, bool *barrier);
 
-/* The whole of `pipelag sim`: one schedule, its costs and the executed run. */
+/* The whole of `pipelag sim`: one schedule, or the segments of a mixed run, with its
+ * costs and the executed run. */
 struct pl_setup {
     struct pl_cost cost;
     bool barrier;
     struct pl_simulation sim;
+    int n_segments; /* 0: one schedule */
+    char *text;     /* of the segments */
+    struct pl_stretch segments[PL_MAX_SEGMENTS];
+    struct pl_simulation parts[PL_MAX_SEGMENTS]; /* each segment alone */
 };
 
 /* Errors: those of the parts; *out untouched. Released with pl_setup_free. */

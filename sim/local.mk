@@ -18,7 +18,8 @@ noinst_LIBRARIES += %D%/libsim.a
   %D%/schedules/dualpipe_order.c %D%/schedules/chimera.c %D%/schedules/hanayo.c
 %C%_libsim_a_SOURCES += %D%/schedules/pipedream_vertical.c %D%/schedules/wpipe.c \
   %D%/schedules/pipemare.c %D%/schedules/spectrain.c %D%/schedules/xpipe.c \
-  %D%/schedules/paci.c %D%/schedules/amdp.c %D%/delay_unit.c %D%/delay_unit.h
+  %D%/schedules/paci.c %D%/schedules/amdp.c %D%/delay_unit.c %D%/delay_unit.h \
+  %D%/segments.c %D%/segments.h
 # schedules from and to a file
 %C%_libsim_a_SOURCES += %D%/schedules/custom.c %D%/custom.c %D%/custom.h %D%/custom_cell.h \
   %D%/custom_check.c %D%/custom_messages.c %D%/custom_write.c

@@ -68,6 +68,20 @@ run 0 "$PIPELAG" sim --schedule amdp -P 8 && grep -qF "7'3" "$work/out"
 ok $? 'several replicas have names'
 refused 2 "did you mean 'ticks'" --delay-unit tics
 ok $? 'unknown unit'
+run 0 "$PIPELAG" sim -P 4 -m 8 --set segments='1f1b:2 2bw+feedback:12 1f1b:2' --json -o "$work/seg.h5" &&
+    has schedule '"segments"' && has updates 16 && has first_update 14 && has step_s 0.0268125 &&
+    has delay_mean '[1,1,1,1]' &&
+    run 0 "$PIPELAG" trace check "$work/seg.h5" &&
+    run 0 "$PIPELAG" sim -P 4 -m 8 --set segments='1f1b:2 2bw:12 1f1b:2' &&
+    grep -q '^2bw  *2  *12  *66 ' "$work/out"
+ok $? 'segments: one run, each in the JSON and the text'
+refused 2 "did you mean '2bw'" --set segments='1f1b:2 2bx:3'
+ok $? 'unknown schedule in segments'
+refused 2 'equally many model chunks' -P 4 --set segments='1f1b:2 wpipe:3'
+ok $? 'segments with other chunks'
+refused 2 '2 segments' --delay-unit ticks --set segments='1f1b:2 2bw:3'
+ok $? '--delay-unit with segments'
+
 refused 2 'schedule.stages' -P 0
 ok $? 'P = 0'
 refused 2 'schedule.microbatches' -m 1000000000000
