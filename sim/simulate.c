@@ -3,6 +3,16 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "sim/static.h"
+
+/* The sweep where it applies: equal rows, sooner. */
+static int execute(const struct pl_schedule *schedule, const struct pl_cost *cost,
+                   bool barrier, struct pl_timeline *out)
+{
+    if (pl_static_can(schedule, cost))
+        return pl_static_run(schedule, cost, barrier, out);
+    return pl_engine_run(schedule, cost, barrier, out);
+}
 
 int pl_simulate(const struct pl_schedule_type *type, const struct pl_shape *shape,
                 const struct pl_cost *cost, bool barrier, struct pl_simulation *out)
@@ -10,7 +20,7 @@ int pl_simulate(const struct pl_schedule_type *type, const struct pl_shape *shap
     struct pl_simulation made = {.recorded = shape->updates};
     int rc = pl_schedule_new(type, shape, cost, &made.schedule);
     if (!rc) rc = pl_schedule_check(&made.schedule);
-    if (!rc) rc = pl_engine_run(&made.schedule, cost, barrier, &made.timeline);
+    if (!rc) rc = execute(&made.schedule, cost, barrier, &made.timeline);
     if (!rc) rc = pl_timeline_check(&made.timeline, &made.schedule, cost);
     if (!rc)
         rc = pl_versions_from_timeline(&made.timeline, &made.schedule, &made.versions);

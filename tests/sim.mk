@@ -74,3 +74,9 @@ tests_test_sim_custom_LDADD = $(sim_test_libs)
 tests_test_sim_custom_bad_SOURCES = tests/test_sim_custom_bad.c tests/custom_case.h tests/sim_case.h
 tests_test_sim_custom_bad_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 tests_test_sim_custom_bad_LDADD = $(sim_test_libs)
+
+check_PROGRAMS += tests/test_sim_static
+TESTS += tests/test_sim_static
+tests_test_sim_static_SOURCES = tests/test_sim_static.c tests/sim_case.h
+tests_test_sim_static_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+tests_test_sim_static_LDADD = $(sim_test_libs)
