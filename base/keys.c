@@ -83,6 +83,8 @@ const struct pl_key pl_keys[] = {
     REAL("cluster.gpu.fp32", "0", 0, 1e9, "Tflop/s", "fp32 peak"),
     TEXT("cluster.gpu.memory", "", "memory of a GPU, such as 80 GiB"),
     TEXT("cluster.gpu.memory_bandwidth", "", "of a GPU, such as 2039 GB/s"),
+    INT("cluster.gpu.sms", "0", 0, 100000, "",
+        "multiprocessors; 0: products do not come in waves"),
     REAL("cluster.gpu.gemm_fraction", "0.8", 0.001, 1.2, "",
          "part of the peak that a large GEMM reaches"),
     REAL("cluster.gpu.memory_fraction", "0.9", 0.001, 1, "",
@@ -145,6 +147,9 @@ const struct pl_key pl_keys[] = {
         "1: optimizer state is divided over cp * dp GPUs"),
     NAME("parallel.recompute", "none", recomputes,
          "activations computed again: none, the attention scores, whole layers"),
+    BOOL("parallel.overlap", "no",
+         "gradients are exchanged during the last backward, weights (zero) during the "
+         "next forward"),
     BOOL("parallel.flash", "yes", "fused attention that stores no scores"),
     BOOL("parallel.scatter_gather", "no",
          "without sp: a stage sends 1/tp of its output from each GPU"),

@@ -191,6 +191,7 @@ static int read_gpu(const struct pl_config *config, struct pl_gpu *gpu)
     gpu->bf16 = 1e12 * pl_config_real(config, "cluster.gpu.bf16");
     gpu->tf32 = 1e12 * pl_config_real(config, "cluster.gpu.tf32");
     gpu->fp32 = 1e12 * pl_config_real(config, "cluster.gpu.fp32");
+    gpu->sms = (int)pl_config_int(config, "cluster.gpu.sms");
     gpu->gemm_fraction = pl_config_real(config, "cluster.gpu.gemm_fraction");
     gpu->memory_fraction = pl_config_real(config, "cluster.gpu.memory_fraction");
     gpu->memory = 0;

@@ -61,6 +61,7 @@ struct pl_gpu {
     double bf16, tf32, fp32; /* dense peak, flop/s; V100: bf16 means fp16 */
     uint64_t memory;         /* bytes */
     double memory_bandwidth; /* bytes/s */
+    int sms;                 /* multiprocessors, for whole waves of tiles; 0: unknown */
     double gemm_fraction;    /* of the peak that a large GEMM reaches */
     double memory_fraction;  /* of the bandwidth that a large copy reaches */
 };

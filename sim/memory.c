@@ -1,6 +1,7 @@
 /* Rows of a device run one after another, so one pass in order of rows sees its
  * allocations and releases in order of time:
  *   F start  + activation        B end  - (activation - kept)      W end  - kept
+ *   B, BW start + working, end - working
  *   BW end   - activation        U start + weight if the old version is still to be
  * read last backward of an old version ends  - weight Accounting per version and
  * microbatch as in Narayanan et al., ICML 2021 (2BW) and Qi et al., ICLR 2024 (release
@@ -110,6 +111,8 @@ static void row_starts(struct walk *w, int64_t i)
     const struct pl_chunk_bytes *b = bytes_of(w, q);
     if (w->t->kind[i] == PL_OP_F)
         change(w, device, w->t->start[i], PL_MEMORY_ACTIVATIONS, b->activation, 0);
+    if (is_backward(w->t->kind[i]))
+        change(w, device, w->t->start[i], PL_MEMORY_ACTIVATIONS, b->working, 0);
     if (w->t->kind[i] == PL_OP_U && w->last[q * w->n_versions + w->t->micro[i]] > i)
         change(w, device, w->t->start[i], PL_MEMORY_VERSIONS, b->weight, 0);
 }
@@ -126,6 +129,7 @@ static void row_ends(struct walk *w, const struct pl_versions *versions, int64_t
     if (kind == PL_OP_BW)
         change(w, device, end, PL_MEMORY_ACTIVATIONS, 0, b->activation);
     if (!is_backward(kind)) return;
+    change(w, device, end, PL_MEMORY_ACTIVATIONS, 0, b->working);
     int64_t version =
         versions->backward[q % w->sched->layout.C * versions->n_micro + w->t->micro[i]];
     if (version < w->live[q] && w->last[q * w->n_versions + version] == i)
@@ -165,7 +169,9 @@ static int check_activations(const struct walk *w)
     double most = (double)w->sched->shape.m * (double)w->sched->shape.updates + 1;
     double sum = 0;
     for (int q = 0; q < layout->C * layout->R; q++)
-        sum += (double)bytes_of(w, q)->activation * most +
+        sum += ((double)bytes_of(w, q)->activation + (double)bytes_of(w, q)->kept +
+                (double)bytes_of(w, q)->working) *
+                   most +
                2.0 * (double)bytes_of(w, q)->weight;
     if (sum < 9e18) return PL_OK;
     return pl_fail(PL_ECONFIG,
@@ -183,7 +189,7 @@ int pl_memory_compute(const struct pl_schedule *schedule,
                      NULL,     NULL,     NULL,  {.devices = layout->P}};
     int rc = check_activations(&w);
     if (rc) return rc;
-    int64_t room = 3 * timeline->n_ops + PL_N_MEMORY * layout->P;
+    int64_t room = 4 * timeline->n_ops + PL_N_MEMORY * layout->P;
     w.out.device = PL_NEW(layout->P, struct pl_device_memory);
     w.out.on = PL_NEW(room, int32_t);
     w.out.time = PL_NEW(room, pl_tick);

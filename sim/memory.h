@@ -14,7 +14,8 @@ struct pl_chunk_bytes {
     uint64_t optimizer;  /* master weights and moments */
     uint64_t corrector;  /* buffers of a delay corrector or of weight prediction */
     uint64_t activation; /* of one microbatch, from start of F */
-    uint64_t kept;       /* the part of it that W releases; the rest goes with B */
+    uint64_t kept;       /* what B leaves for W: released with it */
+    uint64_t working;    /* while a B or BW runs: what recomputation makes anew */
 };
 
 enum pl_memory_part {

@@ -13,7 +13,8 @@ enum pl_block {
     PL_BLOCK_MOE,
     PL_BLOCK_EMBEDDING,
     PL_BLOCK_HEAD,
-    PL_BLOCK_MTP
+    PL_BLOCK_MTP,
+    PL_N_BLOCKS
 };
 
 /* How tensor parallelism cuts a matrix [in, out]. */

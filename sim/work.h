@@ -24,7 +24,7 @@ struct pl_gemm {
 
 /* R: the forward once more, before B, with full recomputation */
 enum pl_phase { PL_PHASE_F, PL_PHASE_B, PL_PHASE_W, PL_PHASE_R };
-enum pl_group { PL_GROUP_TP, PL_GROUP_EP, PL_GROUP_CP };
+enum pl_comm_group { PL_GROUP_TP, PL_GROUP_EP, PL_GROUP_CP };
 enum pl_comm_kind {
     PL_COMM_ALL_REDUCE,     /* bytes: the buffer */
     PL_COMM_ALL_GATHER,     /* bytes: the gathered result */
@@ -37,7 +37,7 @@ enum pl_comm_kind {
  * the saved input is 1/tp of a sequence) overlap the input gradient in Megatron. */
 struct pl_comm {
     enum pl_comm_kind kind;
-    enum pl_group group;
+    enum pl_comm_group group;
     enum pl_phase phase;
     double count, bytes;
 };

@@ -9,7 +9,7 @@
 
 #include "sim/work_parts.h"
 
-static void add(struct pl_work *out, enum pl_comm_kind kind, enum pl_group group,
+static void add(struct pl_work *out, enum pl_comm_kind kind, enum pl_comm_group group,
                 enum pl_phase phase, double count, double bytes)
 {
     assert(out->n_comms < PL_MAX_COMMS);

@@ -174,7 +174,7 @@ END_TEST
 
 /* Sums of count * bytes of a kind in a phase. */
 static double exchanged(const struct pl_work *w, enum pl_comm_kind kind,
-                        enum pl_group group, enum pl_phase phase, double *count)
+                        enum pl_comm_group group, enum pl_phase phase, double *count)
 {
     double bytes = 0;
     *count = 0;

@@ -1,0 +1,39 @@
+/* How long a block of a model takes on one GPU of a cluster: its matrix products by a
+ * roofline with the size of the product, everything else by memory traffic, exchanges
+ * by the collective model. Seconds, doubles; nothing is owned. */
+#ifndef PL_SIM_ROOFLINE_H
+#define PL_SIM_ROOFLINE_H
+
+#include "sim/cluster_place.h"
+#include "sim/work.h"
+
+struct pl_roofline {
+    const struct pl_model *model;
+    const struct pl_parallel *parallel;
+    const struct pl_batch *batch;
+    const struct pl_cluster *cluster;
+    const struct pl_place *place;
+    int rank; /* whose groups count: the first of a stage */
+};
+
+/* count products [M, K] x [K, N] of bf16 with fp32 accumulation, run as one batch. */
+double pl_roofline_gemm(const struct pl_gpu *gpu, double M, double N, double K,
+                        double count);
+
+struct pl_block_time {
+    double forward;  /* F */
+    double backward; /* B: input gradient, and what recomputation repeats before it */
+    double weight;   /* W: weight gradient */
+};
+
+/* Errors: those of the collectives. */
+int pl_roofline_block(const struct pl_roofline *roofline, enum pl_block block,
+                      struct pl_block_time *out);
+
+/* One optimizer step for the weights of a block on this rank: the rule's own traffic
+ * and matrix products, and the new bf16 weights. optimizer as in
+ * optimizer.name. Errors: PL_EUNSUP (optimizer). */
+int pl_roofline_update(const struct pl_roofline *roofline, enum pl_block block,
+                       const char *optimizer, double *seconds);
+
+#endif

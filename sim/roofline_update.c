@@ -1,0 +1,82 @@
+/* One optimizer step. Elementwise rules move a number of fp32 words a parameter (read
+ * and written, gradient and master weight included); Muon and SOAP add products:
+ *   Newton-Schulz, 5 iterations, m <= n, symmetric halves once: 5 (3 m^2 n + m^3)
+ *   SOAP   6 (m^2 n + m n^2) a step, and every 10 steps (4 + 2 + 8/3)(m^3 + n^3)
+ * at gemm_fraction of the bf16 peak (SOAP in tf32, QR at a tenth of it). Sides above
+ * 10000 have no SOAP factor. With tp a matrix is gathered first and its step is shared
+ * by the copies when the state is divided (zero), else repeated on each.
+ * Sources: Jordan et al. 2024 (Muon); Vyas et al., ICLR 2025 (SOAP); their code. */
+#include <string.h>
+
+#include "base/err.h"
+#include "sim/roofline.h"
+
+static const struct {
+    const char *name;
+    double words;
+} rules[] = {{"sgd", 5}, {"adamw", 7}, {"muon", 5}, {"soap", 7}, {NULL, 0}};
+
+static double newton_schulz(double m, double n)
+{
+    double a = m < n ? m : n, b = m < n ? n : m;
+    return 5 * (3 * a * a * b + a * a * a);
+}
+
+struct matrix_work {
+    double products, factorings; /* flops */
+};
+
+static struct matrix_work soap(double m, double n)
+{
+    enum { EVERY = 10, LARGEST = 10000 };
+    double left = m <= LARGEST ? m : 0, right = n <= LARGEST ? n : 0;
+    struct matrix_work w;
+    w.products = 6 * (left * m * n + right * m * n) +
+                 4 * (left * left * left + right * right * right) / EVERY;
+    w.factorings = (2 + 8. / 3) * (left * left * left + right * right * right) / EVERY;
+    return w;
+}
+
+int pl_roofline_update(const struct pl_roofline *r, enum pl_block block,
+                       const char *optimizer, double *seconds)
+{
+    const struct pl_gpu *gpu = &r->cluster->gpu;
+    const struct pl_parallel *p = r->parallel;
+    struct pl_weight weight[PL_MAX_WEIGHTS];
+    struct pl_work work;
+    int rule = 0, rc;
+    while (rules[rule].name && strcmp(rules[rule].name, optimizer)) rule++;
+    if (!rules[rule].name)
+        return pl_fail(PL_EUNSUP,
+                       "optimizer.name %s has no cost model, expected sgd, adamw, muon "
+                       "or soap",
+                       optimizer);
+    rc = pl_work_block(r->model, p, r->batch, block, "sgd", &work);
+    if (rc) return rc;
+    bool hidden = block != PL_BLOCK_EMBEDDING && block != PL_BLOCK_HEAD;
+    int n = pl_weights(r->model, block, weight);
+    struct matrix_work all = {0, 0};
+    for (int i = 0; i < n; i++) {
+        const struct pl_weight *w = &weight[i];
+        double copies = (double)p->cp * p->dp / (w->expert ? p->ep : 1);
+        double here = (w->expert ? (double)r->model->experts / p->ep : 1) /
+                      (p->zero ? copies : 1);
+        if (w->in == 0 || w->tied) continue;
+        if (!strcmp(optimizer, "muon") && hidden)
+            all.products += here * newton_schulz((double)w->in, (double)w->out);
+        if (!strcmp(optimizer, "soap")) {
+            struct matrix_work one = soap((double)w->in, (double)w->out);
+            all.products += here * one.products;
+            all.factorings += here * one.factorings;
+        }
+    }
+    double dense = (double)p->cp * p->dp, expert = dense / p->ep;
+    double params = (work.params - work.expert_params) / (p->zero ? dense : 1) +
+                    work.expert_params / (p->zero ? expert : 1);
+    double rate = !strcmp(optimizer, "soap") && gpu->tf32 > 0 ? gpu->tf32 : gpu->bf16;
+    rate *= gpu->gemm_fraction;
+    *seconds = params * (4 * rules[rule].words + 2) /
+                   (gpu->memory_bandwidth * gpu->memory_fraction) +
+               all.products / rate + all.factorings / (rate / 10);
+    return PL_OK;
+}
