@@ -14,6 +14,7 @@
 #define TIMES(name, fallback, help) {name, PL_KEY_TIMES, "s", fallback, 0, 0, NULL, help}
 /* clang-format on */
 
+static const char *const cost_types[] = {"given", "roofline", NULL};
 static const char *const scopes[] = {"auto", "global", "stage", "none", NULL};
 static const char *const fidelities[] = {"auto", "global", "stash", NULL};
 static const char *const starts[] = {"zero", "hold", NULL};
@@ -44,6 +45,9 @@ const struct pl_key pl_keys[] = {
     TEXT("schedule.file", "",
          "schedule custom: its ops, a schedule CSV of torch.distributed.pipelining"),
 
+    NAME("cost.type", "given", cost_types,
+         "given: cost.* and link.time, or cost.profile; roofline: from model.*, "
+         "parallel.* and cluster.*"),
     TEXT("cost.profile", "",
          "measured costs, CSV or trace, in place of cost.forward ... link.time"),
     TIMES("cost.forward", "1 ms",

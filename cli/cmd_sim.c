@@ -123,6 +123,8 @@ static int write_outputs(const struct pl_sim_view *view, const struct pl_config 
     pl_record_provenance(trace, "pipelag sim", given, resolved, "none");
     pl_record_simulation(trace, view->sim->schedule.type->name, view->sim, view->cost);
     record_segments(trace, view, config);
+    if (view->estimate)
+        pl_record_memory(trace, view->sim->schedule.type->name, view->memory);
     int code = args->output ? pl_trace_write(trace, args->output) : 0;
     if (!code && args->perfetto)
         code = pl_perfetto_write(trace, NULL, 0, args->perfetto);
@@ -154,7 +156,8 @@ static int simulate(const struct arguments *args, const struct pl_config *config
     if (!code) code = pl_setup_simulate(config, &setup);
     struct pl_sim_view view = {&setup.sim,       &setup.cost, setup.barrier,
                                (int)args->width, args->unit,  setup.n_segments,
-                               setup.segments,   setup.parts};
+                               setup.segments,   setup.parts, setup.estimate,
+                               &setup.memory};
     if (!code && args->unit && setup.n_segments)
         code = pl_fail(PL_EUSAGE,
                        "--delay-unit counts one schedule's delays, this run "

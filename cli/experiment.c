@@ -90,7 +90,7 @@ static int simulate_stretch(struct pl_arm *arm, const struct pl_stretch *s, int 
     struct pl_cost cost = {0};
     struct pl_simulation sim;
     int rc = pl_setup_shape(arm->config, s->type, m, s->updates, &shape);
-    if (!rc) rc = pl_setup_cost(arm->config, s->type, &shape, &cost);
+    if (!rc) rc = pl_setup_cost(arm->config, s->type, &shape, &cost, NULL);
     if (!rc) rc = pl_cost_scale(&cost, arm->cost_factor);
     if (!rc) rc = pl_simulate(s->type, &shape, &cost, arm->global_clip, &sim);
     pl_shape_free(&shape);

@@ -10,7 +10,7 @@ struct pl_model_view {
     const char *name; /* as the user gave it */
     struct pl_model model;
     struct pl_parallel parallel;
-    struct pl_batch batch;
+    struct pl_microbatch batch;
     const char *optimizer, *split;
     int P, C;               /* P 0: no stages asked for; C = P times chunks */
     struct pl_chunk *chunk; /* [C] */

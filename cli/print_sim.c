@@ -237,6 +237,7 @@ void pl_print_sim_text(const struct pl_sim_view *view, FILE *out)
     print_numbers(view, out);
     bool plain = sched->layout.C * sched->layout.R == sched->shape.P;
     (plain ? print_stages : print_devices)(view, out);
+    if (view->estimate) pl_print_estimate_text(view, out);
     fprintf(
         out,
         "\nDelay tau in updates: consuming update - version read in forward. Versions "
@@ -370,6 +371,7 @@ void pl_print_sim_json(const struct pl_sim_view *view, FILE *out)
     json_stages(view, &json);
     json_devices(view, &json);
     json_closed(view, &json);
+    if (view->estimate) pl_print_estimate_json(view, &json);
     pl_json_end(&json, '}');
     pl_json_close(&json);
 }

@@ -4,8 +4,10 @@
 
 #include <stdio.h>
 
+#include "base/json.h"
 #include "cli/segments.h"
 #include "sim/delay_unit.h"
+#include "sim/estimate.h"
 #include "sim/simulate.h"
 
 struct pl_sim_view {
@@ -16,8 +18,14 @@ struct pl_sim_view {
     const struct pl_delay_unit *unit; /* NULL: updates alone */
     int n_segments;                   /* of a mixed run; 0: one schedule */
     const struct pl_stretch *segments;
-    const struct pl_simulation *parts; /* each segment alone */
+    const struct pl_simulation *parts;  /* each segment alone */
+    const struct pl_estimate *estimate; /* NULL: costs are given */
+    const struct pl_memory *memory;     /* goes with estimate */
 };
+
+/* The part that a roofline adds; the JSON is a few members of the object. */
+void pl_print_estimate_text(const struct pl_sim_view *view, FILE *out);
+void pl_print_estimate_json(const struct pl_sim_view *view, struct pl_json *json);
 
 void pl_print_sim_text(const struct pl_sim_view *view, FILE *out);
 void pl_print_sim_json(const struct pl_sim_view *view, FILE *out);

@@ -1,5 +1,6 @@
 #include "cli/setup.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,6 +9,7 @@
 #include "base/mem.h"
 #include "cli/profile.h"
 #include "sim/custom.h"
+#include "sim/estimate.h"
 #include "sim/segments.h"
 
 int pl_setup_microbatches(const struct pl_config *config,
@@ -100,25 +102,96 @@ static int spec_of_profile(const struct pl_config *config, struct pl_profile *pr
     return PL_OK;
 }
 
-int pl_setup_cost(const struct pl_config *config, const struct pl_schedule_type *type,
-                  const struct pl_shape *shape, struct pl_cost *cost)
+static int check_given_keys(const struct pl_config *config)
+{
+    for (int i = 0; i < PL_N_PROFILE; i++)
+        if (pl_config_given(config, cost_keys[i]))
+            return pl_fail(PL_ECONFIG, "%s: %s is given beside cost.type: roofline",
+                           pl_config_where(config, cost_keys[i]), cost_keys[i]);
+    if (!pl_config_given(config, "cost.profile")) return PL_OK;
+    return pl_fail(PL_ECONFIG, "%s: cost.profile is given beside cost.type: roofline",
+                   pl_config_where(config, "cost.profile"));
+}
+
+static int to_ticks(const char *what, const double *seconds, int n, pl_tick *ticks)
+{
+    for (int i = 0; i < n; i++) {
+        if (!(seconds[i] < 2e6))
+            return pl_fail(PL_ECONFIG,
+                           "%s of entry %d takes %.3g s, at most 23 days fit", what, i,
+                           seconds[i]);
+        ticks[i] = (pl_tick)llround(seconds[i] * 1e12);
+    }
+    return PL_OK;
+}
+
+static int cost_of_estimate(const struct pl_estimate *e, const struct pl_layout *layout,
+                            double overlap, struct pl_cost *cost)
+{
+    static const pl_tick none = 0;
+    const struct pl_times zero = {&none, 1};
+    struct pl_cost_spec spec = {zero, zero, zero, zero, zero, zero, overlap};
+    int rc = pl_cost_new(layout, &spec, cost), C = e->chunks, P = e->devices;
+    if (rc) return rc;
+    rc = to_ticks("forward", e->forward, C, cost->forward);
+    if (!rc) rc = to_ticks("backward", e->backward, C, cost->backward);
+    if (!rc) rc = to_ticks("weight", e->weight, C, cost->weight);
+    if (!rc) rc = to_ticks("update", e->update, C, cost->update);
+    if (!rc) rc = to_ticks("link", e->next, P, cost->next);
+    if (!rc) rc = to_ticks("link", e->prev, P, cost->prev);
+    if (rc)
+        pl_cost_free(cost);
+    else
+        pl_cost_refresh(cost);
+    return rc;
+}
+
+static int roofline_cost(const struct pl_config *config, const struct pl_layout *layout,
+                         struct pl_cost *cost, struct pl_estimate **estimate)
+{
+    struct pl_estimate made;
+    int rc = check_given_keys(config);
+    if (!rc) rc = pl_estimate_new(config, layout, &made);
+    if (rc) return rc;
+    rc = cost_of_estimate(&made, layout, pl_config_real(config, "cost.overlap"), cost);
+    if (rc || !estimate) {
+        pl_estimate_free(&made);
+        return rc;
+    }
+    *estimate = PL_NEW(1, struct pl_estimate);
+    **estimate = made;
+    return PL_OK;
+}
+
+static int given_cost(const struct pl_config *config, const struct pl_layout *layout,
+                      struct pl_cost *cost)
 {
     struct pl_cost_spec spec = {.overlap = pl_config_real(config, "cost.overlap")};
     struct pl_times *const lists[PL_N_PROFILE] = {
         &spec.forward, &spec.backward, &spec.weight, &spec.update, &spec.link};
     struct pl_profile profile = {.n = 0};
-    struct pl_layout layout;
     int rc = PL_OK;
     if (*pl_config_text(config, "cost.profile"))
         rc = spec_of_profile(config, &profile, lists);
     else
         for (int i = 0; i < PL_N_PROFILE; i++)
             lists[i]->t = pl_config_times(config, cost_keys[i], &lists[i]->n);
-    if (rc) return rc;
-    pl_layout_new(type, shape, &layout);
-    rc = pl_cost_new(&layout, &spec, cost);
-    pl_layout_free(&layout);
+    if (!rc) rc = pl_cost_new(layout, &spec, cost);
     pl_profile_free(&profile);
+    return rc;
+}
+
+int pl_setup_cost(const struct pl_config *config, const struct pl_schedule_type *type,
+                  const struct pl_shape *shape, struct pl_cost *cost,
+                  struct pl_estimate **estimate)
+{
+    struct pl_layout layout;
+    if (estimate) *estimate = NULL;
+    pl_layout_new(type, shape, &layout);
+    int rc = strcmp(pl_config_text(config, "cost.type"), "roofline")
+                 ? given_cost(config, &layout, cost)
+                 : roofline_cost(config, &layout, cost, estimate);
+    pl_layout_free(&layout);
     return rc;
 }
 
@@ -147,7 +220,7 @@ static int simulate_one(const struct pl_config *config, struct pl_setup *made)
     int rc = pl_setup_shape(config, type, 0, 0, &shape);
     if (rc) return rc;
     rc = pl_setup_barrier(config, type, &made->barrier);
-    if (!rc) rc = pl_setup_cost(config, type, &shape, &made->cost);
+    if (!rc) rc = pl_setup_cost(config, type, &shape, &made->cost, &made->estimate);
     if (!rc) rc = pl_simulate(type, &shape, &made->cost, made->barrier, &made->sim);
     pl_shape_free(&shape);
     return rc;
@@ -183,7 +256,8 @@ static int simulate_segments(const struct pl_config *config, struct pl_setup *ma
     for (int i = 0; i < made->n_segments; i++) types[i] = made->segments[i].type;
     int rc = segment_shapes(config, made, shapes);
     if (!rc) rc = pl_setup_barrier(config, uneven, &made->barrier);
-    if (!rc) rc = pl_setup_cost(config, types[0], &shapes[0], &made->cost);
+    if (!rc)
+        rc = pl_setup_cost(config, types[0], &shapes[0], &made->cost, &made->estimate);
     if (!rc)
         rc = pl_simulate_segments(made->n_segments, types, shapes, &made->cost,
                                   made->barrier, made->parts, &made->sim);
@@ -196,6 +270,9 @@ int pl_setup_simulate(const struct pl_config *config, struct pl_setup *out)
     struct pl_setup made = {.text = pl_strdup(pl_config_text(config, "segments"))};
     int rc = pl_segments_parse(config, made.text, made.segments, &made.n_segments);
     if (!rc) rc = (made.n_segments ? simulate_segments : simulate_one)(config, &made);
+    if (!rc && made.estimate)
+        rc = pl_memory_compute(&made.sim.schedule, &made.sim.timeline,
+                               &made.sim.versions, made.estimate->bytes, &made.memory);
     if (rc) {
         made.n_segments = 0; /* failed: no parts */
         pl_setup_free(&made);
@@ -208,6 +285,9 @@ int pl_setup_simulate(const struct pl_config *config, struct pl_setup *out)
 void pl_setup_free(struct pl_setup *setup)
 {
     for (int i = 0; i < setup->n_segments; i++) pl_simulation_free(&setup->parts[i]);
+    pl_memory_free(&setup->memory);
+    pl_estimate_free(setup->estimate);
+    free(setup->estimate);
     pl_simulation_free(&setup->sim);
     pl_cost_free(&setup->cost);
     free(setup->text);

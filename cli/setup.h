@@ -4,7 +4,10 @@
 
 #include "base/config.h"
 #include "cli/segments.h"
+#include "sim/memory.h"
 #include "sim/simulate.h"
+
+struct pl_estimate; /* sim/estimate.h */
 
 /* schedule.microbatches, or the schedule's default. */
 int pl_setup_microbatches(const struct pl_config *config,
@@ -15,9 +18,12 @@ int pl_setup_microbatches(const struct pl_config *config,
  * and pl_custom_read; PL_ECONFIG where a key contradicts the table. */
 int pl_setup_shape(const struct pl_config *config, const struct pl_schedule_type *type,
                    int m, int64_t updates, struct pl_shape *shape);
-/* The cost.* and link.time keys for a resolved shape. Errors: as pl_cost_new. */
+/* Costs of a resolved shape by cost.type. *estimate, unless estimate is NULL, gets
+ * the roofline's, owned by the caller, or NULL when costs are given. Errors: as
+ * pl_cost_new and pl_estimate_new. */
 int pl_setup_cost(const struct pl_config *config, const struct pl_schedule_type *type,
-                  const struct pl_shape *shape, struct pl_cost *cost);
+                  const struct pl_shape *shape, struct pl_cost *cost,
+                  struct pl_estimate **estimate);
 /* clip.scope, resolved: is one norm taken over all stages, so that every U waits for
  * all of them? Errors: PL_EUNSUP when that is asked of a schedule whose stages differ.
  */
@@ -34,6 +40,8 @@ struct pl_setup {
     char *text;     /* of the segments */
     struct pl_stretch segments[PL_MAX_SEGMENTS];
     struct pl_simulation parts[PL_MAX_SEGMENTS]; /* each segment alone */
+    struct pl_estimate *estimate; /* NULL: costs are given */
+    struct pl_memory memory;      /* devices 0: without estimate */
 };
 
 /* Errors: those of the parts; *out untouched. Released with pl_setup_free. */

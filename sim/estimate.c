@@ -1,8 +1,7 @@
 /* Sums of blocks (roofline.c) over the layers of each chunk.
- *   transfer   latency + bytes / bandwidth of the route between the first ranks of two
- *              stages, a shared port divided by the GPUs it serves; with scatter-gather
- *              plus the all-gather inside the tp group
- *   U          rule (roofline_update.c) + exposed part of the gradient exchange:
+ *   transfer   latency + bytes / bandwidth of the slowest of a stage's ranks, which all
+ * send at once (pl_place_route); with scatter-gather plus the all-gather inside the tp
+ * group U          rule (roofline_update.c) + exposed part of the gradient exchange:
  *              all-reduce of fp32 gradients over dp x cp (experts: over their own
  *              copies), or reduce-scatter and the all-gather of bf16 weights (zero);
  *              overlapped, all but one layer's share hides behind the last backward and
@@ -55,8 +54,9 @@ static int read_parts(struct builder *b)
         return pl_fail(PL_ECONFIG,
                        "cost.type roofline needs a GPU: set cluster.preset, or "
                        "cluster.gpu.bf16 and cluster.gpu.memory_bandwidth");
-    return pl_place_init(p->tp, p->cp, p->ep, p->dp, b->layout->P, "tp-cp-ep-dp-pp",
-                         e->cluster.n_gpus, &b->place);
+    return pl_place_init(p->tp, p->cp, p->ep, p->dp, b->layout->P,
+                         pl_config_text(b->config, "parallel.order"), e->cluster.n_gpus,
+                         &b->place);
 }
 
 /* Blocks that the model has. */
@@ -94,8 +94,8 @@ static int cut_layers(struct builder *b)
                                                       : PL_BLOCK_DENSE;
         cost[i] = b->block[k].forward + b->block[k].backward + b->block[k].weight;
     }
-    int rc = pl_split(pl_config_text(b->config, "model.split"), m, b->out.chunks, cost,
-                      b->out.chunk);
+    int rc = pl_split_make(pl_config_text(b->config, "model.split"), m, b->out.chunks,
+                           cost, b->out.chunk);
     free(cost);
     return rc;
 }
@@ -195,30 +195,16 @@ static int fill_chunk(struct builder *b, int c, int mtp)
     return time_gradients(b, c, &w);
 }
 
-/* GPUs that send through the most crowded port of a route at once. */
-static double crowd(const struct pl_cluster *cluster, const struct pl_route *route)
-{
-    double most = 1;
-    for (int i = route->level; i >= 0 && i < cluster->n_levels; i++) {
-        const struct pl_level *level = &cluster->level[i];
-        if (level->ports > 0 && level->n_gpus > level->ports)
-            most = fmax(most, (double)level->n_gpus / level->ports);
-    }
-    return most;
-}
-
 static int time_hop(const struct builder *b, int from, int to, double *seconds)
 {
     const struct pl_estimate *e = &b->out;
     const struct pl_parallel *p = &e->parallel;
-    int a = pl_place_rank(&b->place, 0, 0, 0, from);
-    int z = pl_place_rank(&b->place, 0, 0, 0, to);
     struct pl_route route;
     *seconds = 0;
-    if (a == z) return PL_OK;
-    pl_cluster_route(&e->cluster, a, z, &route);
-    *seconds = pl_seconds(route.latency) +
-               e->boundary_bytes * crowd(&e->cluster, &route) / route.bandwidth;
+    if (from == to) return PL_OK;
+    int rc = pl_place_route(&e->cluster, &b->place, from, to, &route);
+    if (rc) return rc;
+    *seconds = pl_seconds(route.latency) + e->boundary_bytes / route.bandwidth;
     if (p->sp || !p->scatter_gather) return PL_OK;
     return exchange(b, PL_AXIS_TP, PL_ALL_GATHER, e->boundary_bytes * p->tp, seconds);
 }

@@ -12,7 +12,7 @@
 struct pl_estimate {
     struct pl_model model;
     struct pl_parallel parallel;
-    struct pl_batch batch;
+    struct pl_microbatch batch;
     struct pl_cluster cluster;
     int chunks, devices;
     struct pl_chunk *chunk;              /* [chunks] its layers */

@@ -163,10 +163,10 @@ static void walk_rows(struct walk *w, const struct pl_versions *versions)
     free(pair);
 }
 
-static int check_activations(const struct walk *w)
+static int check_activations(const struct walk *w, int64_t n_micro)
 {
     const struct pl_layout *layout = &w->sched->layout;
-    double most = (double)w->sched->shape.m * (double)w->sched->shape.updates + 1;
+    double most = (double)n_micro + 1;
     double sum = 0;
     for (int q = 0; q < layout->C * layout->R; q++)
         sum += ((double)bytes_of(w, q)->activation + (double)bytes_of(w, q)->kept +
@@ -185,9 +185,9 @@ int pl_memory_compute(const struct pl_schedule *schedule,
                       const struct pl_chunk_bytes *bytes, struct pl_memory *out)
 {
     const struct pl_layout *layout = &schedule->layout;
-    struct walk w = {schedule, timeline, bytes, schedule->shape.updates + 1,
+    struct walk w = {schedule, timeline, bytes, versions->updates + 1,
                      NULL,     NULL,     NULL,  {.devices = layout->P}};
-    int rc = check_activations(&w);
+    int rc = check_activations(&w, versions->n_micro);
     if (rc) return rc;
     int64_t room = 4 * timeline->n_ops + PL_N_MEMORY * layout->P;
     w.out.device = PL_NEW(layout->P, struct pl_device_memory);

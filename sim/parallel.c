@@ -48,7 +48,8 @@ static int check_experts(const struct pl_parallel *p, const struct pl_model *m)
                          (int64_t)p->cp * p->dp);
 }
 
-static int check_sequence(const struct pl_parallel *p, const struct pl_batch *batch)
+static int check_sequence(const struct pl_parallel *p,
+                          const struct pl_microbatch *batch)
 {
     int64_t parts = p->cp > 1 ? 2 * (int64_t)p->cp : 1;
     if (batch->s % parts)
@@ -65,7 +66,7 @@ static int check_sequence(const struct pl_parallel *p, const struct pl_batch *ba
 }
 
 int pl_parallel_check(const struct pl_parallel *p, const struct pl_model *model,
-                      const struct pl_batch *batch)
+                      const struct pl_microbatch *batch)
 {
     const struct {
         const char *key;
@@ -95,7 +96,7 @@ int pl_parallel_check(const struct pl_parallel *p, const struct pl_model *model,
 }
 
 int pl_parallel_read(const struct pl_config *c, const struct pl_model *model,
-                     struct pl_parallel *out, struct pl_batch *batch)
+                     struct pl_parallel *out, struct pl_microbatch *batch)
 {
     const char *recompute = pl_config_text(c, "parallel.recompute");
     struct pl_parallel p = {
@@ -111,8 +112,8 @@ int pl_parallel_read(const struct pl_config *c, const struct pl_model *model,
         .flash = pl_config_bool(c, "parallel.flash"),
         .scatter_gather = pl_config_bool(c, "parallel.scatter_gather"),
     };
-    struct pl_batch b = {pl_config_int(c, "parallel.micro_batch"),
-                         pl_config_int(c, "parallel.seq_length")};
+    struct pl_microbatch b = {pl_config_int(c, "parallel.micro_batch"),
+                              pl_config_int(c, "parallel.seq_length")};
     if (!b.s)
         b.s = model->positions && model->positions < SEQ_LENGTH ? model->positions
                                                                 : SEQ_LENGTH;

@@ -25,16 +25,16 @@ struct pl_parallel {
 };
 
 /* A microbatch: b sequences of s tokens. */
-struct pl_batch {
+struct pl_microbatch {
     int64_t b, s;
 };
 
 /* From parallel.*; both outputs are checked against the model. */
 int pl_parallel_read(const struct pl_config *config, const struct pl_model *model,
-                     struct pl_parallel *out, struct pl_batch *batch);
+                     struct pl_parallel *out, struct pl_microbatch *batch);
 /* Divisibility. Errors: PL_ECONFIG naming the keys. */
 int pl_parallel_check(const struct pl_parallel *parallel, const struct pl_model *model,
-                      const struct pl_batch *batch);
+                      const struct pl_microbatch *batch);
 /* GPUs of a pipeline of P stages: P tp cp dp. */
 int64_t pl_parallel_gpus(const struct pl_parallel *parallel, int P);
 

@@ -10,7 +10,7 @@
 struct pl_roofline {
     const struct pl_model *model;
     const struct pl_parallel *parallel;
-    const struct pl_batch *batch;
+    const struct pl_microbatch *batch;
     const struct pl_cluster *cluster;
     const struct pl_place *place;
     int rank; /* whose groups count: the first of a stage */

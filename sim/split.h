@@ -31,13 +31,13 @@ void pl_split_balance(const double *cost, int n, int C, int *first, double *larg
 /* Training flops of embedding, layers, head (forward, backward, recomputation): costs
  * for "balanced" where nothing better is known; cost has layers + 2 entries. */
 int pl_split_flops(const struct pl_model *model, const struct pl_parallel *parallel,
-                   const struct pl_batch *batch, double *cost);
+                   const struct pl_microbatch *batch, double *cost);
 
 /* Sum of the blocks of a chunk; the lists stay empty. A tied head on the embedding's
  * chunk has no weights of its own; mtp: modules of the whole model, whose tokens pass
  * the head too. */
 int pl_work_chunk(const struct pl_model *model, const struct pl_parallel *parallel,
-                  const struct pl_batch *batch, const char *optimizer,
+                  const struct pl_microbatch *batch, const char *optimizer,
                   const struct pl_chunk *chunk, int mtp, struct pl_work *out);
 
 #endif

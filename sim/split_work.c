@@ -5,7 +5,7 @@
 #include "sim/split.h"
 
 int pl_split_flops(const struct pl_model *m, const struct pl_parallel *parallel,
-                   const struct pl_batch *batch, double *cost)
+                   const struct pl_microbatch *batch, double *cost)
 {
     struct pl_work dense = {0}, moe = {0}, head = {0};
     int rc = pl_work_block(m, parallel, batch, PL_BLOCK_DENSE, "sgd", &dense);
@@ -35,7 +35,7 @@ static void share_table(const struct pl_model *m, const struct pl_parallel *para
 }
 
 int pl_work_chunk(const struct pl_model *m, const struct pl_parallel *parallel,
-                  const struct pl_batch *batch, const char *optimizer,
+                  const struct pl_microbatch *batch, const char *optimizer,
                   const struct pl_chunk *chunk, int mtp, struct pl_work *out)
 {
     int moe = 0;

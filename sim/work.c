@@ -60,7 +60,7 @@ static int hold_state(const struct pl_work_case *c, const char *optimizer,
 }
 
 int pl_work_block(const struct pl_model *model, const struct pl_parallel *parallel,
-                  const struct pl_batch *batch, enum pl_block block,
+                  const struct pl_microbatch *batch, enum pl_block block,
                   const char *optimizer, struct pl_work *out)
 {
     struct pl_work_case c = {
@@ -108,7 +108,7 @@ void pl_work_add(struct pl_work *sum, const struct pl_work *from, double count)
 }
 
 double pl_work_boundary(const struct pl_model *model, const struct pl_parallel *p,
-                        const struct pl_batch *batch)
+                        const struct pl_microbatch *batch)
 {
     double whole = 2.0 * (double)batch->b * (double)batch->s * model->hidden / p->cp;
     return p->sp || p->scatter_gather ? whole / p->tp : whole;

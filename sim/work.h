@@ -79,7 +79,7 @@ int pl_optimizer_words(const char *optimizer, int64_t in, int64_t out, bool hidd
  * tied head has the table's weights, too: a stage that also has the embedding holds
  * them once. Errors: PL_EUNSUP (optimizer). */
 int pl_work_block(const struct pl_model *model, const struct pl_parallel *parallel,
-                  const struct pl_batch *batch, enum pl_block block,
+                  const struct pl_microbatch *batch, enum pl_block block,
                   const char *optimizer, struct pl_work *out);
 
 /* Add count times from to sum: everything but the lists; live_bytes is the maximum. */
@@ -89,6 +89,6 @@ void pl_work_add(struct pl_work *sum, const struct pl_work *from, double count);
  * sp or scatter_gather. */
 double pl_work_boundary(const struct pl_model *model,
                         const struct pl_parallel *parallel,
-                        const struct pl_batch *batch);
+                        const struct pl_microbatch *batch);
 
 #endif

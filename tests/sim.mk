@@ -35,7 +35,7 @@ tests_test_sim_segments_SOURCES = tests/test_sim_segments.c tests/sim_case.h
 tests_test_sim_segments_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 tests_test_sim_segments_LDADD = $(sim_test_libs)
 
-sim_scripts = tests/cli_sim.sh tests/cli_schedule.sh tests/golden/sim-1f1b.test tests/golden/sim-2bw.test \
+sim_scripts = tests/cli_sim.sh tests/cli_roofline.sh tests/cli_schedule.sh tests/golden/sim-1f1b.test tests/golden/sim-2bw.test \
   tests/golden/sim-pipedream.test tests/golden/sim-gpipe.test
 TESTS += $(sim_scripts)
 EXTRA_DIST += $(sim_scripts)

@@ -5,7 +5,7 @@
 #include "sim/memory.h"
 #include "tests/sim_case.h"
 
-static const struct pl_chunk_bytes sample = {1000, 20, 300, 4, 70000, 50000};
+static const struct pl_chunk_bytes sample = {1000, 20, 300, 4, 70000, 50000, 0};
 
 static struct pl_memory memory_of(const struct pl_simulation *sim,
                                   const struct pl_chunk_bytes *one)
@@ -72,13 +72,19 @@ START_TEST(closed)
 END_TEST
 
 /* Bytes of activations on a device just after time t, counted op by op. */
+enum { WORKING = 900 };
+
 static uint64_t recount(const struct pl_timeline *t, int device, pl_tick when)
 {
     uint64_t sum = 0;
     for (int64_t i = 0; i < t->n_ops; i++) {
         if (t->device[i] != device) continue;
         if (t->kind[i] == PL_OP_F && t->start[i] <= when) sum += sample.activation;
-        if (t->end[i] > when) continue;
+        if (t->end[i] > when) {
+            bool runs = t->kind[i] == PL_OP_B || t->kind[i] == PL_OP_BW;
+            if (runs && t->start[i] <= when) sum += WORKING;
+            continue;
+        }
         if (t->kind[i] == PL_OP_B) sum -= sample.activation - sample.kept;
         if (t->kind[i] == PL_OP_W) sum -= sample.kept;
         if (t->kind[i] == PL_OP_BW) sum -= sample.activation;
@@ -104,8 +110,8 @@ START_TEST(series)
         }
         pl_cost_refresh(&cost);
         struct pl_simulation sim = simulate_shape(type, &shape, &cost, false);
-        struct pl_chunk_bytes only = {.activation = sample.activation,
-                                      .kept = sample.kept};
+        struct pl_chunk_bytes only = {
+            .activation = sample.activation, .kept = sample.kept, .working = WORKING};
         struct pl_memory x = memory_of(&sim, &only);
         pl_tick *now = PL_NEW(P, pl_tick);
         uint64_t *most = PL_NEW(P, uint64_t), *last = PL_NEW(P, uint64_t);

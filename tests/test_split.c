@@ -177,7 +177,7 @@ END_TEST
 START_TEST(chunks_add_up)
 {
     struct pl_parallel p = {.tp = 1, .ep = 1, .cp = 1, .dp = 1, .flash = true};
-    struct pl_batch batch = {1, 128};
+    struct pl_microbatch batch = {1, 128};
     struct pl_model m = ten;
     double cost[12], flops = 0;
     m.experts = 4;
@@ -212,7 +212,7 @@ END_TEST
 START_TEST(prediction_modules)
 {
     struct pl_parallel p = {.tp = 1, .ep = 1, .cp = 1, .dp = 1, .flash = true};
-    struct pl_batch batch = {1, 128};
+    struct pl_microbatch batch = {1, 128};
     struct pl_chunk module = {10, 0, false, false, 1}, layer = {9, 1, false, false, 0},
                     head = {10, 0, false, true, 0};
     struct pl_work a, b, c;

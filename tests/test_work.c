@@ -27,7 +27,7 @@ static struct pl_work block(const struct pl_model *m, struct pl_parallel p, int6
                             int64_t s, enum pl_block kind)
 {
     struct pl_work work;
-    struct pl_batch batch = {b, s};
+    struct pl_microbatch batch = {b, s};
     ck_assert_msg(!pl_parallel_check(&p, m, &batch), "%s", pl_error_text());
     ck_assert_msg(!pl_work_block(m, &p, &batch, kind, "adamw", &work), "%s",
                   pl_error_text());
@@ -157,7 +157,7 @@ START_TEST(state)
     ck_assert_double_eq_tol(part.optimizer_bytes, 12 * (experts / 8 / 4 + rest / 32),
                             1);
     struct pl_work muon;
-    struct pl_batch batch = {1, 2048};
+    struct pl_microbatch batch = {1, 2048};
     p = alone;
     ck_assert_int_eq(pl_work_block(&m, &p, &batch, PL_BLOCK_MOE, "muon", &muon), 0);
     double vectors = 2 * 2048 + 4096; /* norms, and norms of queries and keys */
@@ -232,7 +232,7 @@ START_TEST(boundary)
 {
     struct pl_model m = {.hidden = 5120};
     struct pl_parallel p = alone;
-    struct pl_batch batch = {1, 1024};
+    struct pl_microbatch batch = {1, 1024};
     ck_assert_double_eq(pl_work_boundary(&m, &p, &batch), 10485760);
     p.tp = 8;
     ck_assert_double_eq(pl_work_boundary(&m, &p, &batch), 10485760);
@@ -304,7 +304,7 @@ START_TEST(refusals)
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct pl_model m = preset(cases[i].model);
-        struct pl_batch batch = {cases[i].b, cases[i].s};
+        struct pl_microbatch batch = {cases[i].b, cases[i].s};
         ck_assert_int_eq(pl_parallel_check(&cases[i].p, &m, &batch), PL_ECONFIG);
         ck_assert_msg(strstr(pl_error_text(), cases[i].message) != NULL,
                       "\"%s\" lacks \"%s\"", pl_error_text(), cases[i].message);

@@ -229,3 +229,15 @@ void pl_record_simulation(struct pl_trace *t, const char *arm,
     record_versions(t, path, &simulation->versions, simulation->recorded);
     free(path);
 }
+
+void pl_record_memory(struct pl_trace *t, const char *arm, const struct pl_memory *m)
+{
+    char *path = pl_printf("/arms/%s/memory", arm);
+    int64_t *bytes = PL_NEW(m->n, int64_t);
+    for (int64_t i = 0; i < m->n; i++) bytes[i] = (int64_t)m->bytes[i];
+    put_i32(t, path, "device", m->n, m->on);
+    pl_trace_i64(t, path, "time", m->n, m->time);
+    pl_trace_i64(t, path, "bytes", m->n, bytes);
+    free(bytes);
+    free(path);
+}

@@ -2,6 +2,7 @@
 #ifndef PL_TRACES_RECORD_H
 #define PL_TRACES_RECORD_H
 
+#include "sim/memory.h"
 #include "sim/simulate.h"
 #include "theory/claim.h"
 #include "train/run.h"
@@ -17,6 +18,9 @@ void pl_record_provenance(struct pl_trace *t, const char *command,
 void pl_record_simulation(struct pl_trace *t, const char *arm,
                           const struct pl_simulation *simulation,
                           const struct pl_cost *cost);
+/* /arms/<arm>/memory: bytes of each device over time. */
+void pl_record_memory(struct pl_trace *t, const char *arm,
+                      const struct pl_memory *memory);
 /* /arms/<arm>/segments: the n stretches of the run; schedules: their names. */
 void pl_record_segments(struct pl_trace *t, const char *arm, int n,
                         const struct pl_segment *segments,

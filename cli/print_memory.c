@@ -1,0 +1,105 @@
+/* What a roofline adds to a simulation: throughput, and memory of each device. */
+#include <inttypes.h>
+
+#include "base/units.h"
+#include "cli/print_sim.h"
+
+static const struct pl_device_memory *fullest(const struct pl_memory *m, int *device)
+{
+    *device = 0;
+    for (int d = 1; d < m->devices; d++)
+        if (m->device[d].peak > m->device[*device].peak) *device = d;
+    return &m->device[*device];
+}
+
+static void print_layers(const struct pl_estimate *e, int device,
+                         const struct pl_layout *layout, FILE *out)
+{
+    for (int q = 0; q < layout->C * layout->R; q++) {
+        const struct pl_chunk *c = &e->chunk[q % layout->C];
+        if (layout->device[q] != device) continue;
+        fputs(" ", out);
+        if (c->embedding) fputs("E+", out);
+        if (c->n)
+            fprintf(out, "%d..%d", c->first, c->first + c->n - 1);
+        else
+            fputs("-", out);
+        if (c->mtp) fprintf(out, "+%dm", c->mtp);
+        if (c->head) fputs("+L", out);
+    }
+}
+
+static void print_row(const struct pl_sim_view *view, int d, FILE *out)
+{
+    const struct pl_device_memory *m = &view->memory->device[d];
+    char text[32];
+    fprintf(out, "%6d", d);
+    for (int k = 0; k < PL_N_MEMORY; k++)
+        fprintf(out, " %11s",
+                pl_units_format_bytes((double)m->part[k], text, sizeof text));
+    fprintf(out, " %11s", pl_units_format_bytes((double)m->peak, text, sizeof text));
+    fprintf(out, " %10s ",
+            pl_units_format_time(pl_seconds(m->when), text, sizeof text));
+    print_layers(view->estimate, d, &view->sim->schedule.layout, out);
+    putc('\n', out);
+}
+
+void pl_print_estimate_text(const struct pl_sim_view *view, FILE *out)
+{
+    const struct pl_estimate *e = view->estimate;
+    const struct pl_gpu *gpu = &e->cluster.gpu;
+    const struct pl_shape *shape = &view->sim->schedule.shape;
+    struct pl_throughput t =
+        pl_estimate_throughput(e, shape->m, view->sim->metrics.step_s);
+    int device;
+    char peak[32], limit[32];
+    fprintf(
+        out,
+        "\n%" PRId64 " GPUs (%s): %.0f tokens/s/GPU, MFU %.1f %% (6 N + 12 L d T, no "
+        "causal discount), %.1f %% (6 N)\n\nmemory of one GPU at its device's "
+        "peak\n%6s",
+        e->gpus, gpu->name, t.tokens_per_s_gpu, 100 * t.mfu, 100 * t.mfu_6n, "device");
+    for (int k = 0; k < PL_N_MEMORY; k++) fprintf(out, " %11s", pl_memory_names[k]);
+    fprintf(out, " %11s %10s  %s\n", "peak", "at", "layers (E embedding, L head)");
+    for (int d = 0; d < view->memory->devices; d++) print_row(view, d, out);
+    const struct pl_device_memory *most = fullest(view->memory, &device);
+    pl_units_format_bytes((double)most->peak, peak, sizeof peak);
+    pl_units_format_bytes((double)gpu->memory, limit, sizeof limit);
+    if (most->peak > gpu->memory)
+        fprintf(out, "OUT OF MEMORY: device %d needs %s, a GPU has %s\n", device, peak,
+                limit);
+    else
+        fprintf(out, "fits: device %d needs %s of %s\n", device, peak, limit);
+}
+
+void pl_print_estimate_json(const struct pl_sim_view *view, struct pl_json *json)
+{
+    const struct pl_estimate *e = view->estimate;
+    struct pl_throughput t = pl_estimate_throughput(e, view->sim->schedule.shape.m,
+                                                    view->sim->metrics.step_s);
+    int device;
+    const struct pl_device_memory *most = fullest(view->memory, &device);
+    pl_json_int(json, "gpus", e->gpus);
+    pl_json_real(json, "tokens_per_s_gpu", t.tokens_per_s_gpu);
+    pl_json_real(json, "mfu", t.mfu);
+    pl_json_real(json, "mfu_6n", t.mfu_6n);
+    pl_json_begin(json, "memory", '{');
+    pl_json_int(json, "peak_bytes", (int64_t)most->peak);
+    pl_json_int(json, "peak_device", device);
+    pl_json_int(json, "gpu_bytes", (int64_t)e->cluster.gpu.memory);
+    pl_json_text(json, "verdict",
+                 most->peak > e->cluster.gpu.memory ? "out of memory" : "fits");
+    pl_json_begin(json, "devices", '[');
+    for (int d = 0; d < view->memory->devices; d++) {
+        const struct pl_device_memory *m = &view->memory->device[d];
+        pl_json_begin(json, NULL, '{');
+        pl_json_int(json, "device", d);
+        pl_json_int(json, "peak_bytes", (int64_t)m->peak);
+        pl_json_real(json, "peak_at_s", pl_seconds(m->when));
+        for (int k = 0; k < PL_N_MEMORY; k++)
+            pl_json_int(json, pl_memory_names[k], (int64_t)m->part[k]);
+        pl_json_end(json, '}');
+    }
+    pl_json_end(json, ']');
+    pl_json_end(json, '}');
+}
