@@ -34,6 +34,11 @@ TESTS += tests/test_sim_segments
 tests_test_sim_segments_SOURCES = tests/test_sim_segments.c tests/sim_case.h
 tests_test_sim_segments_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 tests_test_sim_segments_LDADD = $(sim_test_libs)
+check_PROGRAMS += tests/test_sim_property
+TESTS += tests/test_sim_property
+tests_test_sim_property_SOURCES = tests/test_sim_property.c tests/sim_case.h
+tests_test_sim_property_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+tests_test_sim_property_LDADD = $(sim_test_libs)
 
 sim_scripts = tests/cli_sim.sh tests/cli_roofline.sh tests/cli_schedule.sh tests/golden/sim-1f1b.test tests/golden/sim-2bw.test \
   tests/golden/sim-pipedream.test tests/golden/sim-gpipe.test

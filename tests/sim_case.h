@@ -71,6 +71,23 @@ static inline void any_shape(const struct pl_schedule_type *type, int P, int m,
         ck_assert_msg(shape_of(type, 4, 1, updates, shape), "%s", pl_error_text());
 }
 
+/* A random shape of the type: P, m, v (where it takes any) and layout from the seed. */
+static inline struct pl_layout random_shape(const struct pl_schedule_type *type,
+                                            uint64_t seed, struct pl_shape *shape)
+{
+    struct pl_layout layout;
+    for (uint32_t k = 0;; k++) {
+        *shape = (struct pl_shape){.updates = 5};
+        shape->P = 1 + (int)pl_rng_below(seed, PL_RNG_TEST, 90, k, 9);
+        shape->m = 1 + (int)pl_rng_below(seed, PL_RNG_TEST, 91, k, 20);
+        if (type->any_v) shape->v = 1 + (int)pl_rng_below(seed, PL_RNG_TEST, 92, k, 4);
+        if (pl_shape_resolve(type, shape) == PL_OK) break;
+        ck_assert_msg(k < 10000, "%s takes no shape", type->name);
+    }
+    pl_layout_new(type, shape, &layout);
+    return layout;
+}
+
 static inline struct pl_simulation simulate_shape(const struct pl_schedule_type *type,
                                                   const struct pl_shape *shape,
                                                   const struct pl_cost *cost,
