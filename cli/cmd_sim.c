@@ -137,13 +137,15 @@ static int write_outputs(const struct pl_sim_view *view, const struct pl_config 
 static int check_outputs(const struct arguments *args)
 {
     const char *const paths[] = {args->output, args->perfetto, args->csv};
+    static const char *const names[] = {"-o", "--perfetto", "--csv"};
     int code = 0;
     if (args->communication && !args->csv)
         return pl_fail(PL_EUSAGE, "--communication is given without --csv");
     for (int i = 0; i < 3 && !code; i++) {
         for (int k = 0; k < i; k++)
             if (paths[i] && paths[k] && !strcmp(paths[i], paths[k]))
-                return pl_fail(PL_EUSAGE, "%s: two outputs in one file", paths[i]);
+                return pl_fail(PL_EUSAGE, "%s: both %s and %s would write it", paths[i],
+                               names[k], names[i]);
         if (paths[i]) code = pl_cmd_output(paths[i], args->force);
     }
     return code;

@@ -91,6 +91,6 @@ refused 2 'between two flushes' --schedule 2bw -P 4 --csv "$work/none.csv"
 ok $? 'a schedule without flush cannot be written'
 refused 2 '--communication is given without --csv' --communication
 ok $? '--communication alone'
-refused 2 'two outputs in one file' --csv "$work/trace.h5"
+refused 2 'both -o and --csv' --csv "$work/trace.h5"
 ok $? 'two outputs in one file'
 done_testing
