@@ -30,7 +30,7 @@ static struct pl_work block(const struct pl_model *m, struct pl_parallel p, int6
                             int64_t s, enum pl_block kind)
 {
     struct pl_work work;
-    struct pl_batch batch = {b, s};
+    struct pl_microbatch batch = {b, s};
     ck_assert_msg(!pl_parallel_check(&p, m, &batch), "%s", pl_error_text());
     ck_assert_msg(!pl_work_block(m, &p, &batch, kind, "adamw", &work), "%s",
                   pl_error_text());
