@@ -56,19 +56,27 @@ static bool ready(const struct plan *p, int kind, int c)
            (c == p->layout->C - 1 || p->backward_done[c + 1] > i);
 }
 
+/* Chunk k of device d. */
+static int chunk_of(const struct plan *p, int d, int k)
+{
+    int P = p->layout->P;
+    return k * P + (k % 2 ? P - 1 - d : d);
+}
+
 /* What device d runs next: chunk, or -1, and *kind. */
 static int choose(const struct plan *p, int d, int *kind)
 {
-    int best = -1, C = p->layout->C;
+    int best = -1, v = p->layout->C / p->layout->P;
     *kind = PL_OP_BW;
-    for (int c = 0; c < C; c++)
-        if (p->layout->device[c] == d && ready(p, PL_OP_BW, c) &&
-            (best < 0 || p->backward[c] <= p->backward[best]))
+    for (int k = 0; k < v; k++) {
+        int c = chunk_of(p, d, k);
+        if (ready(p, PL_OP_BW, c) && (best < 0 || p->backward[c] <= p->backward[best]))
             best = c;
+    }
     if (best >= 0) return best;
     *kind = PL_OP_F;
-    for (int c = C - 1; c >= 0; c--)
-        if (p->layout->device[c] == d && ready(p, PL_OP_F, c)) return c;
+    for (int k = v - 1; k >= 0; k--)
+        if (ready(p, PL_OP_F, chunk_of(p, d, k))) return chunk_of(p, d, k);
     return -1;
 }
 
