@@ -38,7 +38,7 @@ const struct pl_key pl_keys[] = {
     INT("schedule.chunks", "0", 0, 4096, "",
         "v, model chunks per device; 0: the schedule's own"),
     INT("schedule.group", "0", 0, 1048576, "",
-        "interleaving: microbatches in a group; 0: P"),
+        "interleaving, wpipe: microbatches in a group; 0: P"),
     INT("schedule.max_activations", "0", 0, 1048576, "",
         "automatic schedules: microbatches of a whole stage that a device may hold; 0: "
         "the schedule's own"),

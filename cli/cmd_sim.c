@@ -165,6 +165,9 @@ static int simulate(const struct arguments *args, const struct pl_config *config
                        "--delay-unit counts one schedule's delays, this run "
                        "has %d segments",
                        setup.n_segments);
+    if (!code && args->csv && setup.n_segments)
+        code = pl_fail(PL_EUSAGE, "--csv is one schedule's, this run has %d segments",
+                       setup.n_segments);
     if (!code && args->csv)
         code = pl_custom_write(&setup.sim.schedule, args->communication, args->csv);
     if (!code && (args->output || args->perfetto))
@@ -185,8 +188,7 @@ int pl_cmd_sim(int argc, char **argv)
             "for each stage the delay of its gradients, the weight versions and the "
             "activations it keeps, with closed forms beside. The arms of an experiment "
             "FILE are not expanded; its other keys count. Segments (the key of that "
-            "name) run "
-            "one after another, with a drain at each switch.",
+            "name) run one after another, with a drain at each switch.",
         .children = pl_cmd_settings_children,
     };
     struct arguments args = {.width = DEFAULT_WIDTH};

@@ -265,20 +265,28 @@ static int simulate_segments(const struct pl_config *config, struct pl_setup *ma
     return rc;
 }
 
+/* A predictor holds the predicted weights beside the live ones. */
+static void add_prediction(struct pl_setup *made)
+{
+    if (!made->sim.schedule.type->horizon) return;
+    for (int c = 0; c < made->sim.schedule.layout.C; c++)
+        made->estimate->bytes[c].corrector += made->estimate->bytes[c].weight;
+}
+
 int pl_setup_simulate(const struct pl_config *config, struct pl_setup *out)
 {
     struct pl_setup made = {.text = pl_strdup(pl_config_text(config, "segments"))};
     int rc = pl_segments_parse(config, made.text, made.segments, &made.n_segments);
     if (!rc) rc = (made.n_segments ? simulate_segments : simulate_one)(config, &made);
+    if (rc) made.n_segments = 0; /* failed: no parts */
+    if (!rc && made.estimate) add_prediction(&made);
     if (!rc && made.estimate)
         rc = pl_memory_compute(&made.sim.schedule, &made.sim.timeline,
                                &made.sim.versions, made.estimate->bytes, &made.memory);
-    if (rc) {
-        made.n_segments = 0; /* failed: no parts */
+    if (rc)
         pl_setup_free(&made);
-    } else {
+    else
         *out = made;
-    }
     return rc;
 }
 

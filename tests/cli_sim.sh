@@ -81,6 +81,8 @@ refused 2 'equally many model chunks' -P 4 --set segments='1f1b:2 wpipe:3'
 ok $? 'segments with other chunks'
 refused 2 '2 segments' --delay-unit ticks --set segments='1f1b:2 2bw:3'
 ok $? '--delay-unit with segments'
+refused 2 '2 segments' --csv "$work/trace.csv" --set segments='1f1b:2 2bw:3'
+ok $? '--csv with segments'
 
 refused 2 'schedule.stages' -P 0
 ok $? 'P = 0'

@@ -1,18 +1,22 @@
 /* AMDP, asynchronous multi-directional pipelines: P / 2 copies of the model, half of
  * them in each direction, those of a direction 4 devices apart:
- *   copy 2k: stage s on device 4k + s mod P;  copy 2k+1: on device 4k + 3 - s mod P
- * (4 devices: two opposing pipelines; 8: four). Each pipeline is 1F1B without flush
- * with at most n = 2 microbatches before a backward, P in flight over all of them, so
- * that on stage i of a pipeline min(n, P - i) - 1 microbatches pass between F and B of
- * one: 1, on the last stage 0 No stash: F and B read the live weights. The m
- * microbatches of an update (a multiple of P) go to the copies in turn; one U for all
- * copies when the last gradient is there. weight versions 1;  activations at most 2 per
- * instance The order on a device is ours (the paper says FIFO within a pipeline):
- * forwards before backwards, then the oldest microbatch, in a run with the largest F
- * and BW of the costs. Steady bubble at BW = 2 F, the proportion of the paper's
- * figures: 1/7 at P = 4 and 8; at F = BW none. The rule matters: backwards first gives
- * 0.25 and 0.29. Source: Chen et al., arXiv 2605.29664 (ICML 2026); the published code
- * has the two- and the four-directional case. */
+ *   copy 2k: stage s on device 4k + s mod P;  copy 2k+1: on 4k + 3 - s mod P
+ * (4 devices: two opposing pipelines; 8: four). Each pipeline runs without flush and
+ * takes in at most n = 2 microbatches before a backward, P in flight over all of them;
+ * stage i of a pipeline has at most
+ *   min(n, P - i) - 1 other microbatches between F and B of one: 1, on the last none
+ * No stash: F and B read the live weights. The m microbatches of an update (a multiple
+ * of P) go to the copies in turn; one U for all copies when the last gradient is there.
+ *   weight versions 1;  activations min(n, P - i) per instance
+ *
+ * The order on a device is ours (the paper says FIFO within a pipeline): forwards
+ * before backwards, then the oldest microbatch, in a run with the largest F and BW of
+ * the costs. Steady bubble at BW = 2 F, the proportion of the paper's figures: 1/7 at
+ * P = 4 and 8, 1/13 at 16; at F = BW none. The rule matters: backwards first gives 0.25
+ * and 0.29.
+ *
+ * Source: Chen et al., arXiv 2605.29664 (ICML 2026); the published code has the two-
+ * and the four-directional case. */
 #include <math.h>
 #include <stdlib.h>
 

@@ -1,10 +1,12 @@
 /* PACI: 1F1B without flush, one copy of the weights, no stash and no prediction:
  * forward and backward read whatever is live. A stage updates after a = m of its
- * backwards, so a microbatch sees few updates between its F and its B: tau = max(0,
- * ceil((P-1-s-j) / a)) for microbatch j of a group, at most ceil((P-1) / a);  mean
- * (P-1-s) / a weight versions 1;  activations P - s;  time per update a (F + BW) + U (c
- * = 0) Source: arXiv 2606.07881 (version drift bounded by local accumulation); the
- * default a = P is that of its 8-stage runs, a = 8. */
+ * backwards, so a microbatch sees few updates between its F and its B:
+ *   tau = max(0, ceil((P-1-s-j) / a)) for microbatch j of a group;
+ *   at most ceil((P-1) / a), mean (P-1-s) / a
+ *   weight versions 1;  activations P - s
+ *   time per update a (F + BW) + U  (c = 0)
+ * Source: arXiv 2606.07881 (version drift bounded by local accumulation); the default
+ * a = P is that of its 8-stage runs, a = 8. */
 #include "sim/schedules/emit.h"
 
 static void closed_stage(const struct pl_shape *shape, int stage, int64_t *tau_min,

@@ -1,13 +1,14 @@
 /* PipeMare: one copy of the weights; in every slot a stage runs the forward of one
  * microbatch and the backward of another. Stage i = s + 1 is L = 2 (P-i) + 1 forwards
- * ahead, so that a forward sees weights L microbatches old and a backward the live
- * ones: tau_fwd = (2 (P-i) + 1) / N on average (N = m microbatches per update),
- * tau_bkwd = 0 microbatch k: floor(k / N) - floor((k - L) / N), in {floor(L / N),
- * ceil(L / N)} weight versions 1;  activations L + 1 (a slot holds both microbatches)
- *   time per update m slots + U  (c = 0); slot = F + BW less what cost.overlap hides
+ * ahead: a forward sees weights L microbatches old, a backward the live ones.
+ *   tau_fwd = (2 (P-i) + 1) / N on average, N = m microbatches per update
+ *   tau_bkwd = 0
+ *   microbatch k: floor(k / N) - floor((k - L) / N), in floor(L / N) .. ceil(L / N)
+ *   weight versions 1;  activations L + 1 (a slot holds both microbatches)
+ *   time per update m slots + U  (c = 0);  slot = F + BW less cost.overlap's part
  * Source: Yang et al., MLSys 2021 (arXiv 1910.05124). Without slots, alternating F and
- * BW, the delay would be P - 1 - s microbatches: that schedule without stash is paci.
- */
+ * BW, the delay would be P - 1 - s microbatches: that schedule, without stash, is
+ * paci. */
 #include <math.h>
 
 #include "sim/schedules/emit.h"

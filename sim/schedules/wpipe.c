@@ -5,13 +5,15 @@
  *   F0(t+1) with B1(t), then F1(t+1) with B0(t)
  * so group 0 reads version t - 1 for period t (delay 1, 2 versions) and group 1 version
  * t (delay 0, 1 version): 1.5 copies of the weights.
- *   device s is g + P-1-s chunk forwards ahead; activations g + P - s chunks
+ *   device s is g + P-1-s chunk forwards ahead;  activations g + P - s chunks
  *   time per update m (F + BW) + U, whole run (P-1) (F + BW) / 2 more  (c = 0)
  * A period may run in rounds of g microbatches (schedule.group; P when it divides m, as
  * in the paper's figures, else m): g >= P; below P - 1 the forwards of group 1 would
- * wait for an update that waits for them. Source: Yang et al., ICLR 2022 (openreview
- * cw-EmNq5zfD). The order within a round is ours: the abstract and the figures' order
- * of blocks fix the versions, not the slots. */
+ * wait for an update that waits for them.
+ *
+ * Source: Yang et al., ICLR 2022 (openreview cw-EmNq5zfD). Which block of forwards goes
+ * before which backwards is theirs and fixes the versions; the order one for one inside
+ * the blocks is ours. */
 #include <math.h>
 
 #include "base/err.h"
