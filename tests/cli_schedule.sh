@@ -89,6 +89,8 @@ refused 2 'two copies of the model' --schedule dualpipe -P 4 --csv "$work/none.c
 ok $? 'two replicas cannot be written'
 refused 2 'between two flushes' --schedule 2bw -P 4 --csv "$work/none.csv"
 ok $? 'a schedule without flush cannot be written'
+refused 2 'this run has 2 segments' -P 2 --set 'segments=1f1b:1 gpipe:1' --csv "$work/none.csv"
+ok $? 'segments cannot be written'
 refused 2 '--communication is given without --csv' --communication
 ok $? '--communication alone'
 refused 2 'both -o and --csv' --csv "$work/trace.h5"
