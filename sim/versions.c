@@ -92,7 +92,8 @@ int pl_versions_append(struct pl_versions *a, const struct pl_versions *b)
 {
     if (a->updates && (a->stages != b->stages || a->m != b->m))
         return pl_fail(PL_ECONFIG,
-                       "segments of one run need equal P and m: %d x %d, then %d x %d",
+                       "segments of one run need equally many model chunks and "
+                       "microbatches: %d x %d, then %d x %d",
                        a->stages, a->m, b->stages, b->m);
     struct pl_versions all = *b;
     double end = a->updates ? a->done_s[a->updates - 1] : 0;

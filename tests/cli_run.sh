@@ -42,6 +42,10 @@ $PIPELAG run tiny.yaml -o b.h5 > b.txt 2> /dev/null
 cmp -s a.h5 b.h5; ok $? "equal runs give equal bytes"
 cmp -s a.txt b.txt; ok $? "and equal tables"
 
+$PIPELAG run tiny.yaml -o w.h5 -P 2 -m 4 --set schedule.name=wpipe --set arms.only=adamw+sync \
+    --set seeds=1 --set train.updates=8 > w.txt 2> w.err && grep -q '^adamw+sync .* 1\.\.0 ' w.txt
+ok $? "wpipe trains 2 P chunks, delay 1 on the first half"
+
 # kill -9 the whole group at some moment, resume until done.
 tries=0
 while ! test -e c.done && [ $tries -lt 40 ]; do
@@ -90,6 +94,10 @@ bad 2 'corrector.c' "custom corrector without c" tiny.yaml -o x.h5 \
 bad 2 'delay.fidelity' "one version under unequal delays" tiny.yaml -o x.h5 --set delay.fidelity=global
 bad 2 'more than train.updates' "segments that overflow" tiny.yaml -o x.h5 \
   --set 'segments=1f1b:1 2bw:9223372036854775807'
+bad 2 'paci keeps no old weights' "a schedule without stash" tiny.yaml -o x.h5 \
+    --set schedule.name=paci --set arms.only=adamw+sync
+bad 2 'amdp keeps no old weights' "the same in a segment" tiny.yaml -o x.h5 \
+    --set 'segments=1f1b:12 amdp:12' --set arms.only=adamw+sync
 bad 2 'no arm is left' "no arm" tiny.yaml -o x.h5 --set 'arms.only=zzz'
 bad 1 'of memory' "model larger than memory" tiny.yaml -o x.h5 --set model.hidden=60000 \
   --set model.ffn=60000 --set model.layers=10000 --set model.head_dim=2

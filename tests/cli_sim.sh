@@ -64,6 +64,11 @@ run 0 "$PIPELAG" sim --schedule paci -P 8 && grep -q '^ *0  0 x [0-9]*, 1 x' "$w
     run 0 "$PIPELAG" sim --schedule xpipe -P 4 && grep -q '^ 2/1 1/1 1/1 1/1' "$work/out" &&
     run 0 "$PIPELAG" sim --schedule xpipe -P 4 --json && has horizon '{"forward":2,"backward":1}'
 ok $? 'histogram of delays, horizons'
+roofline="--set cost.type=roofline --set cluster.preset=dgx-a100-80 --json"
+run 0 "$PIPELAG" sim --schedule xpipe -P 4 $roofline &&
+    grep -q '"weights": \([1-9][0-9]*\), .*"corrector": \1,' "$work/out" &&
+    run 0 "$PIPELAG" sim --schedule paci -P 4 $roofline && has corrector 0,
+ok $? 'a predictor holds predicted weights beside the live ones'
 run 0 "$PIPELAG" sim --schedule amdp -P 8 && grep -qF "7'3" "$work/out"
 ok $? 'several replicas have names'
 refused 2 "did you mean 'ticks'" --delay-unit tics
