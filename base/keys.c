@@ -42,6 +42,9 @@ const struct pl_key pl_keys[] = {
     INT("schedule.max_activations", "0", 0, 1048576, "",
         "automatic schedules: microbatches of a whole stage that a device may hold; 0: "
         "the schedule's own"),
+    REAL("schedule.released", "0", 0, 1, "",
+         "automatic schedules: part of an activation that B frees, the rest stays for W "
+         "(zero bubble's profiles: 1 - 32 h / (34 h + 5 a s))"),
     TEXT("schedule.file", "",
          "schedule custom: its ops, a schedule CSV of torch.distributed.pipelining"),
 

@@ -73,6 +73,7 @@ int pl_setup_shape(const struct pl_config *config, const struct pl_schedule_type
     if (!made.updates) made.updates = pl_schedule_default_updates(type, made.P, made.m);
     made.group = (int)pl_config_int(config, "schedule.group");
     made.limit = (int)pl_config_int(config, "schedule.max_activations");
+    made.released = pl_config_real(config, "schedule.released");
     rc = pl_shape_resolve(type, &made);
     if (rc)
         pl_shape_free(&made);

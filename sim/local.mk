@@ -10,6 +10,11 @@ noinst_LIBRARIES += %D%/libsim.a
 # zero-bubble family and interleaving
 %C%_libsim_a_SOURCES += %D%/schedules/interleaved.c %D%/schedules/zb_h1.c \
   %D%/schedules/zb_h2.c
+# planned by the costs
+%C%_libsim_a_SOURCES += %D%/schedules/plan.c %D%/schedules/plan.h \
+  %D%/schedules/plan_base.c %D%/schedules/zb_auto.c %D%/schedules/zb_1p.c \
+  %D%/schedules/zb_2p.c %D%/schedules/zb_v.c %D%/schedules/v.c %D%/schedules/v.h \
+  %D%/schedules/v_half.c %D%/schedules/v_min.c
 %C%_libsim_a_SOURCES += %D%/cluster.c %D%/cluster.h %D%/cluster_import.c %D%/cluster_internal.h \
   %D%/cluster_links.c %D%/cluster_matrix.c %D%/cluster_place.c %D%/cluster_place.h \
   %D%/cluster_route.c %D%/cluster_xml.c %D%/collective.c %D%/collective.h \

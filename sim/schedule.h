@@ -41,6 +41,8 @@ struct pl_shape {
     int group;       /* interleaving: microbatches in a group; 0: P */
     int limit;       /* automatic schedules: activations that a device may hold, in
                       * microbatches of a whole stage; 0: the schedule's own */
+    double released; /* part of an activation that B frees, 0..1; the rest stays for W
+                      * (automatic schedules' memory limit) */
     struct pl_custom *custom; /* ops read from a file (sim/custom.h), or NULL */
 };
 

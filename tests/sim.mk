@@ -45,8 +45,8 @@ sim_scripts = tests/cli_sim.sh tests/cli_roofline.sh tests/cli_schedule.sh tests
 TESTS += $(sim_scripts)
 EXTRA_DIST += $(sim_scripts)
 
-check_PROGRAMS += tests/test_sim_zb
-TESTS += tests/test_sim_zb
+check_PROGRAMS += tests/test_sim_zb tests/test_sim_plan
+TESTS += tests/test_sim_zb tests/test_sim_plan
 tests_test_sim_zb_SOURCES = tests/test_sim_zb.c tests/sim_case.h
 tests_test_sim_zb_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 tests_test_sim_zb_LDADD = $(sim_test_libs)
@@ -85,3 +85,7 @@ TESTS += tests/test_sim_static
 tests_test_sim_static_SOURCES = tests/test_sim_static.c tests/sim_case.h
 tests_test_sim_static_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 tests_test_sim_static_LDADD = $(sim_test_libs)
+
+tests_test_sim_plan_SOURCES = tests/test_sim_plan.c tests/sim_case.h
+tests_test_sim_plan_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+tests_test_sim_plan_LDADD = $(sim_test_libs)

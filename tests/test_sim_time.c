@@ -150,7 +150,7 @@ START_TEST(closed_forms)
             if (!shape_of(type, P, m, updates, &shape)) continue;
             struct pl_layout layout;
             pl_layout_new(type, &shape, &layout);
-            for (uint32_t k = 0; k < 8; k++) {
+            for (uint32_t k = 0; k < 9; k++) {
                 uint64_t key = (uint64_t)(P * 100 + m);
                 pl_tick x[5];
                 for (uint64_t j = 0; j < 5; j++)
@@ -158,9 +158,11 @@ START_TEST(closed_forms)
                         shape.v * (pl_tick)pl_rng_below(j, PL_RNG_TEST, key, k, 1000);
                 pl_tick u = k & 1 ? x[2] : 0, c = k & 2 ? x[3] / 10 : 0;
                 pl_tick w = k & 4 ? x[4] : 0;
+                if (k == 8) w = x[1] = x[0]; /* many forms are of F = B = W only */
+                if (k == 8) w += shape.v;
                 struct pl_cost cost =
                     even_costs(&layout, x[0] + shape.v, x[1] + shape.v, w, u, c);
-                if (!type->async) shape.updates = 1 + k % 3;
+                if (!type->async) shape.updates = 1 + k % 8 % 3;
                 compare_closed(type, &shape, &cost, &compared);
                 pl_cost_free(&cost);
             }

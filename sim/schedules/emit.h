@@ -8,6 +8,8 @@
 extern const struct pl_schedule_type pl_schedule_gpipe, pl_schedule_1f1b,
     pl_schedule_pipedream, pl_schedule_2bw, pl_schedule_interleaved, pl_schedule_zb_h1,
     pl_schedule_zb_h2;
+extern const struct pl_schedule_type pl_schedule_zb_1p, pl_schedule_zb_2p,
+    pl_schedule_zb_v, pl_schedule_v_half, pl_schedule_v_min;
 extern const struct pl_schedule_type pl_schedule_dualpipe, pl_schedule_dualpipev,
     pl_schedule_chimera, pl_schedule_hanayo, pl_schedule_custom;
 extern const struct pl_schedule_type pl_schedule_pipedream_vertical,
