@@ -13,7 +13,7 @@
 #include "sim/heap.h"
 #include "sim/schedules/emit.h"
 
-enum { BUDGET = 100000000 }; /* ops to plan: some 10 s */
+enum { BUDGET = 20000000 }; /* ops to plan: some 5 s on a large shape */
 enum { NONE = -1, SORTS = 4 /* F and B of at most two chunks a device */ };
 
 struct plan_device {

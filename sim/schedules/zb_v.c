@@ -22,7 +22,7 @@ static void closed(const struct pl_shape *shape, const struct pl_cost *cost,
 
 const struct pl_schedule_type pl_schedule_zb_v = {
     .name = "zb-v",
-    .summary = "two chunks in a V, zero bubble with the memory of 1F1B",
+    .summary = "two chunks in a V (V-ZB), no bubble with the memory of 1F1B",
     .source = "arXiv 2401.10241",
     .global_version = true,
     .post_validated = true,
