@@ -18,6 +18,7 @@ struct pl_command {
 /* All commands in the order of `pipelag --help`, ending with name == NULL. */
 extern const struct pl_command pl_commands[];
 
+int pl_cmd_calibrate(int argc, char **argv);
 int pl_cmd_cluster(int argc, char **argv);
 int pl_cmd_config(int argc, char **argv);
 int pl_cmd_figure(int argc, char **argv);

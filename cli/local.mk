@@ -14,4 +14,6 @@ bin_PROGRAMS += %D%/pipelag
 %C%_pipelag_SOURCES += %D%/cmd_trace.c %D%/cmd_figure.c
 %C%_pipelag_SOURCES += %D%/cmd_cluster.c %D%/print_cluster.c %D%/print_cluster.h \
   %D%/print_place.c %D%/print_place.h
+%C%_pipelag_SOURCES += %D%/cmd_calibrate.c %D%/measured.c %D%/measured.h %D%/fit.c %D%/fit.h \
+  %D%/print_fit.c %D%/print_fit.h
 %C%_pipelag_LDADD = $(PL_LIBS) $(PL_SYSLIBS)

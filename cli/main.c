@@ -27,6 +27,8 @@ const struct pl_command pl_commands[] = {
     {"figure", "draw figures out of a trace", pl_cmd_figure},
     {"cluster", "show a cluster: links, message and all-reduce times; list presets",
      pl_cmd_cluster},
+    {"calibrate", "compare measured steps with simulated ones, fit a GPU to them",
+     pl_cmd_calibrate},
     {"config", "print the configuration, its keys or the arms of an experiment",
      pl_cmd_config},
     {NULL, NULL, NULL},

@@ -11,6 +11,7 @@ man_pages += %D%/pipelag-model.1
 man_pages += %D%/pipelag-trace.1
 man_pages += %D%/pipelag-figure.1
 man_pages += %D%/pipelag-cluster.1
+man_pages += %D%/pipelag-calibrate.1
 man_includes = %D%/pipelag.h2m
 man_includes += %D%/pipelag-config.h2m
 man_includes += %D%/pipelag-sim.h2m
@@ -21,6 +22,7 @@ man_includes += %D%/pipelag-model.h2m
 man_includes += %D%/pipelag-trace.h2m %D%/pipelag-trace-format.h2m
 man_includes += %D%/pipelag-figure.h2m
 man_includes += %D%/pipelag-cluster.h2m
+man_includes += %D%/pipelag-calibrate.h2m
 
 dist_man_MANS += $(man_pages)
 EXTRA_DIST += $(man_includes)
@@ -33,6 +35,7 @@ $(man_pages): | cli/pipelag$(EXEEXT)
 %D%/pipelag.1: cli/main.c
 %D%/pipelag-config.1: cli/cmd_config.c cli/cmd.c cli/families.c base/keys.c
 %D%/pipelag-theory.1: cli/cmd_theory.c
+%D%/pipelag-calibrate.1: cli/cmd_calibrate.c cli/cmd.c
 %D%/pipelag-model.1: cli/cmd_model.c
 %D%/pipelag-sim.1: cli/cmd_sim.c cli/cmd.c
 %D%/pipelag-sweep.1: cli/cmd_sweep.c cli/cmd.c

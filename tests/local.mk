@@ -20,3 +20,4 @@ include tests/theory.mk
 include tests/traces.mk
 include tests/cli.mk
 include tests/sweep.mk
+include tests/accuracy.mk
