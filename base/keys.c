@@ -42,15 +42,18 @@ const struct pl_key pl_keys[] = {
     INT("schedule.max_activations", "0", 0, 1048576, "",
         "automatic schedules: microbatches of a whole stage that a device may hold; 0: "
         "the schedule's own"),
-    REAL("schedule.released", "0", 0, 1, "",
-         "automatic schedules: part of an activation that B frees, the rest stays for W "
-         "(zero bubble's profiles: 1 - 32 h / (34 h + 5 a s))"),
+    REAL(
+        "schedule.released", "0", 0, 1, "",
+        "automatic schedules: part of an activation that B frees, the rest stays for W "
+        "(zero bubble's profiles: 1 - 32 h / (34 h + 5 a s))"),
     TEXT("schedule.file", "",
          "schedule custom: its ops, a schedule CSV of torch.distributed.pipelining"),
 
     NAME("cost.type", "given", cost_types,
          "given: cost.* and link.time, or cost.profile; roofline: from model.*, "
          "parallel.* and cluster.*"),
+    NAME("cost.optimizer", "auto", NULL,
+         "rule whose step and state the roofline counts; auto: optimizer.name"),
     TEXT("cost.profile", "",
          "measured costs, CSV or trace, in place of cost.forward ... link.time"),
     TIMES("cost.forward", "1 ms",

@@ -3,6 +3,7 @@
 #include "gpu/device.h"
 #include "sim/cluster.h"
 #include "sim/model_hf.h"
+#include "sim/roofline.h"
 #include "sim/schedule.h"
 #include "train/correct.h"
 #include "train/data.h"
@@ -14,6 +15,7 @@ void pl_cmd_register_families(void)
     pl_config_register("train.device", pl_device_names);
     pl_config_register("data.source", pl_data_names);
     pl_config_register("optimizer.name", pl_optim_names());
+    pl_config_register("cost.optimizer", pl_update_rules);
     pl_config_register("corrector.name", pl_corrector_names());
     pl_config_register("rate.schedule", pl_rate_names);
     pl_model_register();

@@ -21,7 +21,8 @@ struct builder {
     const struct pl_layout *layout;
     struct pl_place place;
     struct pl_block_time block[PL_N_BLOCKS];
-    double update[PL_N_BLOCKS];
+    struct pl_update_time update[PL_N_BLOCKS];
+    const char *optimizer; /* whose step and state */
     struct pl_estimate out;
 };
 
@@ -72,13 +73,12 @@ static bool has_block(const struct pl_model *m, enum pl_block block)
 static int time_blocks(struct builder *b)
 {
     struct pl_roofline r = roofline_of(b);
-    const char *optimizer = pl_config_text(b->config, "optimizer.name");
     int rc = PL_OK;
     for (int k = 0; k < PL_N_BLOCKS && !rc; k++) {
         if (!has_block(&b->out.model, (enum pl_block)k)) continue;
         rc = pl_roofline_block(&r, (enum pl_block)k, &b->block[k]);
         if (!rc)
-            rc = pl_roofline_update(&r, (enum pl_block)k, optimizer, &b->update[k]);
+            rc = pl_roofline_update(&r, (enum pl_block)k, b->optimizer, &b->update[k]);
     }
     return rc;
 }
@@ -165,22 +165,56 @@ static double corrector_words(const struct pl_config *config)
     return strcmp(pl_config_text(config, "corrector.name"), "none") ? 1 : 0;
 }
 
+/* Parameters of a block on this rank whose state it updates. */
+static double updated(const struct pl_parallel *p, const struct pl_work *w)
+{
+    double dense = p->zero ? (double)p->cp * p->dp : 1;
+    double expert = p->zero ? (double)p->cp * p->dp / p->ep : 1;
+    return (w->params - w->expert_params) / dense + w->expert_params / expert;
+}
+
+/* A tied head beside its embedding has no table of its own: what its work says beyond
+ * the chunk's is not updated twice. */
+static int time_update(struct builder *b, int c, const double count[PL_N_BLOCKS],
+                       const struct pl_work *chunk)
+{
+    struct pl_estimate *e = &b->out;
+    double rest = updated(&e->parallel, chunk), other = 0;
+    for (int k = 0; k < PL_N_BLOCKS; k++) {
+        struct pl_work w;
+        bool hidden = k != PL_BLOCK_EMBEDDING && k != PL_BLOCK_HEAD;
+        double n = k == PL_BLOCK_HEAD ? fmin(count[k], 1) : count[k];
+        if (n == 0) continue;
+        e->update[c] += n * b->update[k].matrices;
+        if (!hidden) {
+            other = b->update[k].per_param;
+            continue;
+        }
+        int rc = pl_work_block(&e->model, &e->parallel, &e->batch, (enum pl_block)k,
+                               "sgd", &w);
+        if (rc) return rc;
+        e->update[c] += n * updated(&e->parallel, &w) * b->update[k].per_param;
+        rest -= n * updated(&e->parallel, &w);
+    }
+    e->update[c] += fmax(rest, 0) * other;
+    return PL_OK;
+}
+
 static int fill_chunk(struct builder *b, int c, int mtp)
 {
     struct pl_estimate *e = &b->out;
     double count[PL_N_BLOCKS];
     struct pl_work w;
-    const char *optimizer = pl_config_text(b->config, "optimizer.name");
-    int rc = pl_work_chunk(&e->model, &e->parallel, &e->batch, optimizer, &e->chunk[c],
-                           mtp, &w);
+    int rc = pl_work_chunk(&e->model, &e->parallel, &e->batch, b->optimizer,
+                           &e->chunk[c], mtp, &w);
     if (rc) return rc;
     count_blocks(&e->model, &e->chunk[c], mtp, count);
+    rc = time_update(b, c, count, &w);
+    if (rc) return rc;
     for (int k = 0; k < PL_N_BLOCKS; k++) {
         e->forward[c] += count[k] * b->block[k].forward;
         e->backward[c] += count[k] * b->block[k].backward;
         e->weight[c] += count[k] * b->block[k].weight;
-        e->update[c] +=
-            fmin(count[k], k == PL_BLOCK_HEAD ? 1 : count[k]) * b->update[k];
     }
     double working = e->parallel.recompute == PL_RECOMPUTE_NONE ? 0 : w.live_bytes;
     e->bytes[c] = (struct pl_chunk_bytes){
@@ -246,6 +280,9 @@ int pl_estimate_new(const struct pl_config *config, const struct pl_layout *layo
                     struct pl_estimate *out)
 {
     struct builder b = {.config = config, .layout = layout};
+    b.optimizer = pl_config_text(config, "cost.optimizer");
+    if (!strcmp(b.optimizer, "auto"))
+        b.optimizer = pl_config_text(config, "optimizer.name");
     struct pl_estimate *e = &b.out;
     int rc = read_parts(&b), mtp = 0, P = layout->P;
     prepare(&b);

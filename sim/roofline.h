@@ -30,10 +30,14 @@ struct pl_block_time {
 int pl_roofline_block(const struct pl_roofline *roofline, enum pl_block block,
                       struct pl_block_time *out);
 
-/* One optimizer step for the weights of a block on this rank: the rule's own traffic
- * and matrix products, and the new bf16 weights. optimizer as in
- * optimizer.name. Errors: PL_EUNSUP (optimizer). */
+/* One optimizer step of a block: the rule's own traffic and the new bf16 weights for
+ * each parameter that this rank updates, and the rule's matrix products. optimizer: one
+ * of pl_update_rules but the first, "auto". Errors: PL_EUNSUP (optimizer). */
+struct pl_update_time {
+    double per_param, matrices; /* seconds */
+};
+extern const char *const pl_update_rules[]; /* NULL-terminated */
 int pl_roofline_update(const struct pl_roofline *roofline, enum pl_block block,
-                       const char *optimizer, double *seconds);
+                       const char *optimizer, struct pl_update_time *out);
 
 #endif

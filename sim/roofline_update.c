@@ -11,10 +11,17 @@
 #include "base/err.h"
 #include "sim/roofline.h"
 
+const char *const pl_update_rules[] = {"auto",  "sgd",   "signum", "lion", "scion",
+                                       "adamw", "nadam", "nadamw", "mars", "adan",
+                                       "muon",  "soap",  NULL};
+
+/* Words moved a parameter: of hidden matrices, of all other tensors (Muon: AdamW). */
 static const struct {
     const char *name;
-    double words;
-} rules[] = {{"sgd", 5}, {"adamw", 7}, {"muon", 5}, {"soap", 7}, {NULL, 0}};
+    double hidden, other;
+} rules[] = {{"sgd", 5, 5},    {"signum", 5, 5}, {"lion", 5, 5},   {"scion", 5, 5},
+             {"adamw", 7, 7},  {"nadam", 7, 7},  {"nadamw", 7, 7}, {"mars", 9, 9},
+             {"adan", 11, 11}, {"muon", 5, 7},   {"soap", 7, 7},   {NULL, 0, 0}};
 
 static double newton_schulz(double m, double n)
 {
@@ -38,21 +45,16 @@ static struct matrix_work soap(double m, double n)
 }
 
 int pl_roofline_update(const struct pl_roofline *r, enum pl_block block,
-                       const char *optimizer, double *seconds)
+                       const char *optimizer, struct pl_update_time *out)
 {
     const struct pl_gpu *gpu = &r->cluster->gpu;
     const struct pl_parallel *p = r->parallel;
     struct pl_weight weight[PL_MAX_WEIGHTS];
-    struct pl_work work;
-    int rule = 0, rc;
+    int rule = 0;
     while (rules[rule].name && strcmp(rules[rule].name, optimizer)) rule++;
     if (!rules[rule].name)
-        return pl_fail(PL_EUNSUP,
-                       "optimizer.name %s has no cost model, expected sgd, adamw, muon "
-                       "or soap",
-                       optimizer);
-    rc = pl_work_block(r->model, p, r->batch, block, "sgd", &work);
-    if (rc) return rc;
+        return pl_fail_unknown(PL_EUNSUP, "cost.optimizer", "cost model of optimizer",
+                               optimizer, pl_update_rules + 1);
     bool hidden = block != PL_BLOCK_EMBEDDING && block != PL_BLOCK_HEAD;
     int n = pl_weights(r->model, block, weight);
     struct matrix_work all = {0, 0};
@@ -61,22 +63,18 @@ int pl_roofline_update(const struct pl_roofline *r, enum pl_block block,
         double copies = (double)p->cp * p->dp / (w->expert ? p->ep : 1);
         double here = (w->expert ? (double)r->model->experts / p->ep : 1) /
                       (p->zero ? copies : 1);
+        struct matrix_work one = {0, 0};
         if (w->in == 0 || w->tied) continue;
         if (!strcmp(optimizer, "muon") && hidden)
-            all.products += here * newton_schulz((double)w->in, (double)w->out);
-        if (!strcmp(optimizer, "soap")) {
-            struct matrix_work one = soap((double)w->in, (double)w->out);
-            all.products += here * one.products;
-            all.factorings += here * one.factorings;
-        }
+            one.products = newton_schulz((double)w->in, (double)w->out);
+        if (!strcmp(optimizer, "soap")) one = soap((double)w->in, (double)w->out);
+        all.products += here * one.products;
+        all.factorings += here * one.factorings;
     }
-    double dense = (double)p->cp * p->dp, expert = dense / p->ep;
-    double params = (work.params - work.expert_params) / (p->zero ? dense : 1) +
-                    work.expert_params / (p->zero ? expert : 1);
     double rate = !strcmp(optimizer, "soap") && gpu->tf32 > 0 ? gpu->tf32 : gpu->bf16;
     rate *= gpu->gemm_fraction;
-    *seconds = params * (4 * rules[rule].words + 2) /
-                   (gpu->memory_bandwidth * gpu->memory_fraction) +
-               all.products / rate + all.factorings / (rate / 10);
+    out->per_param = (4 * (hidden ? rules[rule].hidden : rules[rule].other) + 2) /
+                     (gpu->memory_bandwidth * gpu->memory_fraction);
+    out->matrices = all.products / rate + all.factorings / (rate / 10);
     return PL_OK;
 }

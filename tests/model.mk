@@ -26,3 +26,9 @@ TESTS += tests/test_json_read
 tests_test_json_read_SOURCES = tests/test_json_read.c
 tests_test_json_read_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 tests_test_json_read_LDADD = $(base_test_libs)
+
+check_PROGRAMS += tests/test_estimate
+TESTS += tests/test_estimate
+tests_test_estimate_SOURCES = tests/test_estimate.c tests/sim_case.h
+tests_test_estimate_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+tests_test_estimate_LDADD = $(sim_test_libs)
