@@ -5,6 +5,22 @@
 #include "base/err.h"
 #include "cli/setup.h"
 #include "cli/sweep.h"
+#include "sim/estimate.h"
+
+static void fill_estimate(const struct pl_setup *setup, struct pl_sweep_result *r)
+{
+    const struct pl_estimate *e = setup->estimate;
+    r->tokens_per_s_gpu = r->mfu = r->memory_bytes = r->memory_of_gpu = NAN;
+    if (!e) return;
+    struct pl_throughput t = pl_estimate_throughput(e, setup->sim.schedule.shape.m,
+                                                    setup->sim.metrics.step_s);
+    r->tokens_per_s_gpu = t.tokens_per_s_gpu;
+    r->mfu = t.mfu;
+    r->memory_bytes = 0;
+    for (int d = 0; d < setup->memory.devices; d++)
+        r->memory_bytes = fmax(r->memory_bytes, (double)setup->memory.device[d].peak);
+    r->memory_of_gpu = r->memory_bytes / (double)e->cluster.gpu.memory;
+}
 
 static void fill(const struct pl_simulation *sim, struct pl_sweep_result *r)
 {
@@ -44,6 +60,7 @@ static int simulate(const struct pl_config *config, struct pl_sweep_result *resu
     int code = pl_setup_simulate(config, &setup);
     if (code) return code;
     fill(&setup.sim, result);
+    fill_estimate(&setup, result);
     pl_setup_free(&setup);
     return 0;
 }

@@ -177,6 +177,7 @@ static void measure_time(const struct pl_schedule *sched, const struct walk *wal
     out->bubble_over_ideal = ratio(pl_seconds(end - busiest), out->ideal_s);
     out->bubble_parallelogram = ratio(pl_seconds(span - busiest), pl_seconds(span));
     out->bubble_steady = 1 - ratio(out->ideal_s / (double)updates, out->step_s);
+    if (fabs(out->bubble_steady) < 1e-15) out->bubble_steady = 0; /* rounding */
 }
 
 void pl_metrics_compute(const struct pl_timeline *timeline,

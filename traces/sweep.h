@@ -23,7 +23,11 @@
     X(tau_mean, "1", 1, "mean delay over the stages, steady, in updates")                \
     X(tau_max, "1", 1, "largest delay of any stage, steady, in updates")                 \
     X(weight_versions, "1", 1, "most weight versions alive of a chunk after an update")  \
-    X(peak_activations, "1", 1, "most activation slots in use on a device (one a chunk)")
+    X(peak_activations, "1", 1, "most activation slots in use on a device (one a chunk)") \
+    X(tokens_per_s_gpu, "1/s", 0, "training tokens per second and GPU (roofline)")       \
+    X(mfu, "1", 0, "model flops utilisation, 6 N + 12 L d T (roofline)")                 \
+    X(memory_bytes, "byte", 0, "peak of the fullest GPU (roofline)")                     \
+    X(memory_of_gpu, "1", 0, "memory_bytes over the memory of a GPU: above 1 out of memory")
 /* clang-format on */
 
 #define PL_SWEEP_MEMBER(name, unit, shown, long_name) double name;
