@@ -1,5 +1,6 @@
 #include "base/mem.h"
 
+#include <malloc.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -75,6 +76,14 @@ int pl_memory_check(double bytes, const char *what)
     return pl_fail(PL_EMEM, "%s needs %s of memory, %s are free", what,
                    pl_units_format_bytes(bytes, need, sizeof need),
                    pl_units_format_bytes(left, have, sizeof have));
+}
+
+void pl_memory_keep(void)
+{
+#ifdef M_TRIM_THRESHOLD
+    mallopt(M_TRIM_THRESHOLD, 256 << 20);
+    mallopt(M_MMAP_THRESHOLD, 32 << 20);
+#endif
 }
 
 char *pl_strdup(const char *text)

@@ -12,67 +12,15 @@
 #include "base/mem.h"
 #include "base/stats.h"
 #include "gpu/host.h"
-#include "sim/simulate.h"
 #include "train/run.h"
+#include "bench/bench.h"
 
-enum { BATCHES = 5 };
-
-struct bench {
-    const char *name, *unit, *peer;
-    void (*run)(double *value, double *peer_value); /* NaN: peer absent */
-};
-
-static const char *heapq_script;
-
-static void die(int code)
+void die(int code)
 {
     if (code < 0) {
         fprintf(stderr, "bench: %s\n", pl_error_text());
         exit(1);
     }
-}
-
-static double ask_python(void)
-{
-    double rate;
-    char *command = pl_printf("python3 '%s' 2>/dev/null", heapq_script);
-    FILE *python = popen(command, "r");
-    if (!python || fscanf(python, "%lf", &rate) != 1) rate = NAN;
-    if (python) pclose(python);
-    free(command);
-    return rate;
-}
-
-/* 1F1B, P = 64, m = 512 with transfers: computes plus transfers per second. */
-static void sim_event(double *value, double *peer_value)
-{
-    pl_tick f = 11325, b = 19417, none = 0, c = 378;
-    struct pl_layout plain = {64, 64, 1, NULL};
-    struct pl_cost_spec spec = {.forward = {&f, 1},
-                                .backward = {&b, 1},
-                                .weight = {&none, 1},
-                                .update = {&none, 1},
-                                .link = {&c, 1}};
-    struct pl_shape shape = {.P = 64, .m = 512, .updates = 1};
-    struct pl_cost cost;
-    struct pl_schedule schedule;
-    double rate[BATCHES];
-    die(pl_cost_new(&plain, &spec, &cost));
-    die(pl_schedule_new(pl_schedule_find("1f1b"), &shape, NULL, &schedule));
-    for (int i = 0; i < BATCHES; i++) {
-        struct pl_timeline timeline;
-        double events = 0, begin = pl_clock();
-        for (int k = 0; k < 20; k++) {
-            die(pl_engine_run(&schedule, &cost, true, &timeline));
-            events += (double)(2 * 64 * 512 + timeline.n_messages);
-            pl_timeline_free(&timeline);
-        }
-        rate[i] = events / (pl_clock() - begin);
-    }
-    *value = pl_quantile(rate, BATCHES, 0.5);
-    *peer_value = ask_python();
-    pl_schedule_free(&schedule);
-    pl_cost_free(&cost);
 }
 
 static double gemm_rate(const struct pl_device *dev, int M, int N, int K)
@@ -206,7 +154,10 @@ static void overhead_stash(double *value, double *peer_value)
 }
 
 static const struct bench benches[] = {
+    {"sim_memory_bytes_per_op", "bytes/op", "bound: 40 rows, 60 messages", sim_memory},
     {"sim_event_p64_m512", "events/s", "python3 heapq", sim_event},
+    {"sim_event_p64_m512_simgrid", "events/s", "SimGrid", sim_event_simgrid},
+    {"sim_static_p64_m512", "ops/s", "our event path, ops/s", sim_static},
     {"gemm_2048x192x64", "GFLOP/s", "OpenBLAS, one thread", gemm},
     {"train_demo_fp32", "tokens/s", "none yet", train},
     {"delay_overhead_tau1", "ms/update", "no delay", overhead_tau1},
@@ -218,7 +169,7 @@ static void report(const struct bench *b, struct pl_json *json)
 {
     double value, peer;
     b->run(&value, &peer);
-    printf("%-24s %11.4g %-9s %11.4g %7.3g  %s\n", b->name, value, b->unit, peer,
+    printf("%-27s %11.4g %-9s %11.4g %7.3g  %s\n", b->name, value, b->unit, peer,
            value / peer, b->peer);
     fflush(stdout);
     pl_json_begin(json, b->name, '{');
@@ -232,20 +183,22 @@ static void report(const struct bench *b, struct pl_json *json)
 
 int main(int argc, char **argv)
 {
-    if (argc != 3) {
-        fprintf(stderr, "usage: bench HEAPQ.py OUT.json\n");
+    if (argc != 4) {
+        fprintf(stderr, "usage: bench HEAPQ.py SIMGRID OUT.json\n");
         return 2;
     }
+    pl_memory_keep();
     heapq_script = argv[1];
-    FILE *out = fopen(argv[2], "w");
+    simgrid_program = argv[2];
+    FILE *out = fopen(argv[3], "w");
     if (!out) {
-        perror(argv[2]);
+        perror(argv[3]);
         return 1;
     }
     struct pl_json json;
     pl_json_open(&json, out);
     pl_json_begin(&json, NULL, '{');
-    printf("%-24s %11s %-9s %11s %7s  %s\n", "benchmark", "value", "unit", "peer",
+    printf("%-27s %11s %-9s %11s %7s  %s\n", "benchmark", "value", "unit", "peer",
            "ratio", "peer is");
     for (size_t i = 0; i < sizeof benches / sizeof *benches; i++)
         report(&benches[i], &json);

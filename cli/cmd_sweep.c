@@ -270,6 +270,7 @@ int pl_cmd_sweep(int argc, char **argv)
     };
     struct args args = {0};
     argp_parse(&argp, argc, argv, 0, NULL, &args);
+    pl_memory_keep();
     struct pl_config *config = NULL;
     struct pl_sweep sweep = {.part = -1};
     int code = args.code, status;

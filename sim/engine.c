@@ -228,7 +228,7 @@ static int dispatch(struct engine *e, int device)
         int rc = start_update(e, device, &ran);
         if (rc || ran) return rc;
     }
-    if (d->next == d->stop) return PL_OK;
+    if (d->next == d->stop && !(e->stream && pl_stream_refill(e, device))) return PL_OK;
     const struct pl_op *op = d->next;
     int n = 1 + op->pair;
     pl_tick at = ready(e, op), took = duration(e, op);
@@ -260,7 +260,7 @@ static int dispatch_all(struct engine *e)
     return rc;
 }
 
-static int stuck(struct engine *e)
+int pl_engine_stuck(struct engine *e)
 {
     const char *name = e->sched->type->name;
     for (int d = 0; d < e->P; d++) {
@@ -276,11 +276,12 @@ static int stuck(struct engine *e)
 }
 
 /* Instant after instant, each in as many rounds as ops that take no time ask for. */
-static int run(struct engine *e)
+int pl_engine_loop(struct engine *e)
 {
     int64_t first_op = 0, first_message = 0;
     int rounds = 1, rc;
     for (int d = 0; d < e->P; d++) mark(e, d);
+    if (e->stream) pl_stream_room(e);
     rc = dispatch_all(e);
     while (!rc) {
         pl_tick next = turns_time(&e->turns);
@@ -288,13 +289,15 @@ static int run(struct engine *e)
             if (rounds > 1)
                 pl_rows_order(&e->out, first_op, e->n_ops - first_op, first_message,
                               e->n_messages - first_message);
-            if (next == PL_NEVER) break;
+            if (e->stream) rc = pl_stream_flush(e);
+            if (next == PL_NEVER || rc) break;
             e->now = next;
             e->no_time = false;
             first_op = e->n_ops;
             first_message = e->n_messages;
             rounds = 0;
         }
+        if (e->stream) pl_stream_room(e);
         while (!rc && turns_time(&e->turns) == next) {
             int device = turns_device(&e->turns);
             turns_set(&e->turns, device, PL_NEVER);
@@ -303,7 +306,6 @@ static int run(struct engine *e)
         if (!rc) rc = dispatch_all(e);
         rounds++;
     }
-    if (!rc && e->n_ops < e->out.n_ops) rc = stuck(e);
     return rc;
 }
 
@@ -330,7 +332,7 @@ static void prepare_instance(struct engine *e, int at)
     *first = at;
 }
 
-static void prepare(struct engine *e)
+void pl_engine_prepare(struct engine *e)
 {
     const struct pl_schedule *sched = e->sched;
     e->P = sched->layout.P;
@@ -342,14 +344,24 @@ static void prepare(struct engine *e)
     e->dirty = PL_NEW((e->P + 63) / 64, uint64_t);
     e->dirty_from = (e->P - 1) / 64;
     for (int d = 0; d < e->P; d++) {
+        e->first_instance[d] = -1;
+        if (e->stream) continue;
         e->device[d].next = sched->ops + sched->first[d];
         e->device[d].stop = sched->ops + sched->first[d + 1];
-        e->first_instance[d] = -1;
     }
     for (int q = e->Q - 1; q >= 0; q--) prepare_instance(e, q);
     turns_new(&e->turns, e->P);
     pl_window_new(e);
-    pl_timeline_new(sched, &e->out);
+}
+
+void pl_engine_release(struct engine *e)
+{
+    free(e->device);
+    free(e->instance);
+    free(e->first_instance);
+    free(e->dirty);
+    turns_free(&e->turns);
+    pl_window_free(&e->window);
 }
 
 int pl_engine_run(const struct pl_schedule *schedule, const struct pl_cost *cost,
@@ -357,14 +369,11 @@ int pl_engine_run(const struct pl_schedule *schedule, const struct pl_cost *cost
 {
     assert(cost->devices == schedule->shape.P && cost->chunks == schedule->layout.C);
     struct engine e = {.sched = schedule, .cost = cost, .barrier = barrier};
-    prepare(&e);
-    int rc = run(&e);
-    free(e.device);
-    free(e.instance);
-    free(e.first_instance);
-    free(e.dirty);
-    turns_free(&e.turns);
-    pl_window_free(&e.window);
+    pl_engine_prepare(&e);
+    pl_timeline_new(schedule, &e.out);
+    int rc = pl_engine_loop(&e);
+    if (!rc && e.n_ops < e.out.n_ops) rc = pl_engine_stuck(&e);
+    pl_engine_release(&e);
     if (rc)
         pl_timeline_free(&e.out);
     else

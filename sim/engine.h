@@ -3,6 +3,7 @@
  *   engine.c  the loop: finish what ends now, then dispatch every device that may begin
  *   window.c  state of the microbatches and updates in flight, in rings
  *   rows.c    the rows written, their order within an instant
+ *   stream.c  runs of any length: ops made as they are needed, rows handed over
  *   turns.h   the queue: each device has one pending instant, the end of what it runs,
  *             or, while it is idle, the arrival of what its next op waits for
  *
@@ -22,7 +23,9 @@ struct device {
     const struct pl_op *next, *stop; /* issue order */
     struct pl_op running[2];         /* two when they are a pair */
     int n_running;
-    bool due; /* a U of the device may be ready */
+    bool due;           /* a U of the device may be ready */
+    struct pl_op *lent; /* stream: room of the ops from next to stop */
+    int64_t issued;     /* stream: ops taken from the schedule */
 };
 
 /* A neighbouring chunk of the model, as a result gets there. */
@@ -63,6 +66,8 @@ struct window {
     int32_t *to_do;    /* [group_size] U missing of a group */
 };
 
+struct pl_stream;
+
 struct engine {
     const struct pl_schedule *sched;
     const struct pl_cost *cost;
@@ -78,8 +83,23 @@ struct engine {
     struct pl_timeline out;    /* columns with room for all rows */
     int64_t n_ops, n_messages; /* rows written */
     pl_tick now;
+    struct pl_stream *stream; /* NULL: all ops and all rows are there */
     bool no_time; /* an op other than U that takes no time begins at this instant */
 };
+
+/* Set up devices, instances, queue and window; release them. */
+void pl_engine_prepare(struct engine *e);
+void pl_engine_release(struct engine *e);
+/* Run until nothing more can happen. Errors: those of pl_engine_run but a deadlock. */
+int pl_engine_loop(struct engine *e);
+/* Some op has not run: PL_EDEADLOCK naming the first. */
+int pl_engine_stuck(struct engine *e);
+
+/* Of a stream: the next ops of a device, false after the last; room for the rows of one
+ * more round; at the end of an instant, perhaps, hand the rows over. */
+bool pl_stream_refill(struct engine *e, int device);
+void pl_stream_room(struct engine *e);
+int pl_stream_flush(struct engine *e);
 
 void pl_window_new(struct engine *e);
 void pl_window_free(struct window *window);

@@ -6,13 +6,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
-
-/* Per device, one pass over the rows. */
-struct walk {
-    pl_tick first, last, busy;
-    int64_t active, peak;
-    bool begun;
-};
+#include "sim/metrics_parts.h"
 
 /* Largest window of whole periods (pl_schedule_period) that starts after the first
  * period; it ends a period before the run when the run is long enough, so that the
@@ -41,29 +35,34 @@ static void count_slot(const struct pl_timeline *t, int64_t i, int64_t *active,
     }
 }
 
+void pl_metrics_walk(const struct pl_timeline *t, int64_t i, struct walk *walk,
+                     int64_t *active, struct pl_metrics *out)
+{
+    struct walk *w = &walk[t->device[i]];
+    struct pl_stage_metrics *stage = &out->stage[t->chunk[i]];
+    pl_tick took = t->end[i] - t->start[i];
+    if (!w->begun) w->first = t->start[i];
+    if (w->begun && t->start[i] < w->last) { /* second of a pair */
+        stage->busy_s += pl_seconds(took) / 2;
+        took = 0;
+    } else {
+        bool pair = i + 1 < t->n_ops && took > 0 && t->device[i + 1] == t->device[i] &&
+                    t->start[i + 1] == t->start[i];
+        stage->busy_s += pl_seconds(took) / (pair ? 2 : 1);
+    }
+    w->begun = true;
+    w->last = t->end[i];
+    w->busy += took;
+    count_slot(t, i, &w->active, &w->peak);
+    count_slot(t, i, &active[t->chunk[i]], &stage->peak_activations);
+}
+
 static void walk_rows(const struct pl_timeline *t, struct walk *walk, pl_tick *step_end,
                       struct pl_metrics *out)
 {
     int64_t *active = PL_NEW(out->stages, int64_t);
     for (int64_t i = 0; i < t->n_ops; i++) {
-        struct walk *w = &walk[t->device[i]];
-        struct pl_stage_metrics *stage = &out->stage[t->chunk[i]];
-        pl_tick took = t->end[i] - t->start[i];
-        if (!w->begun) w->first = t->start[i];
-        if (w->begun && t->start[i] < w->last) { /* second of a pair */
-            stage->busy_s += pl_seconds(took) / 2;
-            took = 0;
-        } else {
-            bool pair = i + 1 < t->n_ops && took > 0 &&
-                        t->device[i + 1] == t->device[i] &&
-                        t->start[i + 1] == t->start[i];
-            stage->busy_s += pl_seconds(took) / (pair ? 2 : 1);
-        }
-        w->begun = true;
-        w->last = t->end[i];
-        w->busy += took;
-        count_slot(t, i, &w->active, &w->peak);
-        count_slot(t, i, &active[t->chunk[i]], &stage->peak_activations);
+        pl_metrics_walk(t, i, walk, active, out);
         if (t->kind[i] == PL_OP_U && t->chunk[i] == 0)
             step_end[t->micro[i]] = t->end[i];
     }
@@ -151,8 +150,8 @@ static double ratio(double a, double b)
     return b > 0 ? a / b : NAN;
 }
 
-static void measure_time(const struct pl_schedule *sched, const struct walk *walk,
-                         const pl_tick *step_end, struct pl_metrics *out)
+void pl_metrics_time(const struct pl_schedule *sched, const struct walk *walk,
+                     pl_tick window_begin, pl_tick window_end, struct pl_metrics *out)
 {
     int64_t updates = sched->shape.updates, from = out->steady_from,
             to = out->steady_to;
@@ -169,8 +168,7 @@ static void measure_time(const struct pl_schedule *sched, const struct walk *wal
     if (!sched->type->async)
         out->step_s = out->makespan_s / (double)updates;
     else if (to > from)
-        out->step_s =
-            pl_seconds(step_end[to - 1] - step_end[from - 1]) / (double)(to - from);
+        out->step_s = pl_seconds(window_end - window_begin) / (double)(to - from);
     else
         out->step_s = NAN;
     out->bubble = ratio(pl_seconds(end - busiest), out->makespan_s);
@@ -180,9 +178,7 @@ static void measure_time(const struct pl_schedule *sched, const struct walk *wal
     if (fabs(out->bubble_steady) < 1e-15) out->bubble_steady = 0; /* rounding */
 }
 
-void pl_metrics_compute(const struct pl_timeline *timeline,
-                        const struct pl_schedule *sched,
-                        const struct pl_versions *versions, struct pl_metrics *out)
+void pl_metrics_prepare(const struct pl_schedule *sched, struct pl_metrics *out)
 {
     const struct pl_layout *layout = &sched->layout;
     *out = (struct pl_metrics){.stages = layout->C * layout->R, .devices = layout->P};
@@ -192,11 +188,20 @@ void pl_metrics_compute(const struct pl_timeline *timeline,
         out->stage[q] = (struct pl_stage_metrics){.device = layout->device[q],
                                                   .chunk = q % layout->C,
                                                   .replica = q / layout->C};
+    steady_window(sched, out);
+}
+
+void pl_metrics_compute(const struct pl_timeline *timeline,
+                        const struct pl_schedule *sched,
+                        const struct pl_versions *versions, struct pl_metrics *out)
+{
+    pl_metrics_prepare(sched, out);
     struct walk *walk = PL_NEW(out->devices, struct walk);
     pl_tick *step_end = PL_NEW(sched->shape.updates, pl_tick);
-    steady_window(sched, out);
     walk_rows(timeline, walk, step_end, out);
-    measure_time(sched, walk, step_end, out);
+    int64_t from = out->steady_from, to = out->steady_to;
+    pl_metrics_time(sched, walk, from ? step_end[from - 1] : 0,
+                    to ? step_end[to - 1] : 0, out);
     measure_delay(versions, out);
     count_delays(versions, out);
     count_versions(timeline, versions, out);

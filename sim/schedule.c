@@ -102,7 +102,7 @@ static int check_size(const struct pl_shape *shape)
     return pl_memory_check(ops * OP_BYTES, what);
 }
 
-int pl_shape_resolve(const struct pl_schedule_type *type, struct pl_shape *shape)
+int pl_shape_resolve_stream(const struct pl_schedule_type *type, struct pl_shape *shape)
 {
     int own = type->default_v ? type->default_v : 1;
     int rc = check_counts(shape);
@@ -112,8 +112,15 @@ int pl_shape_resolve(const struct pl_schedule_type *type, struct pl_shape *shape
         return pl_fail(PL_EUNSUP,
                        "schedule.chunks is %d, but %s has %d model chunk%s a device",
                        shape->v, type->name, own, own == 1 ? "" : "s");
-    rc = check_size(shape);
-    if (!rc && type->check) rc = type->check(shape);
+    return type->check ? type->check(shape) : PL_OK;
+}
+
+int pl_shape_resolve(const struct pl_schedule_type *type, struct pl_shape *shape)
+{
+    struct pl_shape made = *shape;
+    int rc = pl_shape_resolve_stream(type, &made);
+    if (!rc) rc = check_size(&made);
+    if (!rc) *shape = made;
     return rc;
 }
 

@@ -104,6 +104,10 @@ struct pl_schedule_type {
     /* Write the ops of every device in turn (sim/schedules/emit.h); cost: for
      * schedulers that plan by it. */
     int (*emit)(const struct pl_cost *cost, struct pl_schedule *out);
+    /* Op k of a device in issue order, false after the last: for runs of any length
+     * (sim/stream.h). NULL: only whole schedules. */
+    bool (*op_at)(const struct pl_shape *shape, int device, int64_t k,
+                  struct pl_op *out);
     /* Version that the forward of a group must read on a model chunk, or PL_READS_*. */
     int64_t (*reads)(const struct pl_shape *shape, int chunk, int64_t group);
     /* Closed forms beside the simulated numbers; costs are uniform when called. May be
@@ -138,6 +142,9 @@ int64_t pl_schedule_default_updates(const struct pl_schedule_type *type, int P, 
  * (P, m or v out of range, too many ops for memory: named with the count), PL_EUNSUP
  * (shape refused by the schedule, with the reason). */
 int pl_shape_resolve(const struct pl_schedule_type *type, struct pl_shape *shape);
+/* The same for a stream, which needs no memory for its ops: any number of updates. */
+int pl_shape_resolve_stream(const struct pl_schedule_type *type,
+                            struct pl_shape *shape);
 /* Drop the shape's hold on a custom table; copies of the shape borrow it. */
 void pl_shape_free(struct pl_shape *shape);
 /* Layout of a resolved shape; released by pl_layout_free. */

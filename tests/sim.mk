@@ -81,8 +81,11 @@ tests_test_sim_custom_bad_SOURCES = tests/test_sim_custom_bad.c tests/custom_cas
 tests_test_sim_custom_bad_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 tests_test_sim_custom_bad_LDADD = $(sim_test_libs)
 
-check_PROGRAMS += tests/test_sim_static
-TESTS += tests/test_sim_static
+check_PROGRAMS += tests/test_sim_static tests/test_sim_stream
+TESTS += tests/test_sim_static tests/test_sim_stream
+tests_test_sim_stream_SOURCES = tests/test_sim_stream.c tests/sim_case.h
+tests_test_sim_stream_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+tests_test_sim_stream_LDADD = $(sim_test_libs)
 tests_test_sim_static_SOURCES = tests/test_sim_static.c tests/sim_case.h
 tests_test_sim_static_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 tests_test_sim_static_LDADD = $(sim_test_libs)

@@ -52,14 +52,37 @@ void pl_emit_alternating(struct pl_emit *emit, int instance, int64_t first, int6
     }
 }
 
+bool pl_op_alternating(int64_t n, int64_t warm, int64_t k, struct pl_op *out)
+{
+    int64_t ahead = warm < n ? warm : n, turn = k - ahead, both = 2 * (n - ahead);
+    if (k < 0 || k >= 2 * n) return false;
+    *out = (struct pl_op){k, 0, PL_OP_F, 0};
+    if (turn < 0) return true;
+    out->kind = turn >= both || turn % 2 ? PL_OP_BW : PL_OP_F;
+    out->micro = turn >= both    ? turn - both / 2
+                 : turn % 2 == 0 ? ahead + turn / 2
+                                 : turn / 2;
+    return true;
+}
+
+bool pl_op_no_flush(const struct pl_shape *shape, int device, int64_t k,
+                    struct pl_op *out)
+{
+    if (!pl_op_alternating(shape->m * shape->updates, shape->P - 1 - device, k, out))
+        return false;
+    out->chunk = device;
+    return true;
+}
+
 int pl_emit_no_flush(const struct pl_cost *cost, struct pl_schedule *out)
 {
     (void)cost;
     struct pl_emit emit;
+    struct pl_op op;
     pl_emit_begin(&emit, out);
     for (int s = 0; s < out->shape.P; s++) {
-        pl_emit_alternating(&emit, s, 0, out->shape.m * out->shape.updates,
-                            out->shape.P - 1 - s);
+        for (int64_t k = 0; pl_op_no_flush(&out->shape, s, k, &op); k++)
+            pl_emit_put(&emit, op.kind, op.chunk, op.micro);
         pl_emit_device(&emit);
     }
     return 0;

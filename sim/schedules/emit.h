@@ -12,9 +12,9 @@ extern const struct pl_schedule_type pl_schedule_zb_1p, pl_schedule_zb_2p,
     pl_schedule_zb_v, pl_schedule_v_half, pl_schedule_v_min;
 extern const struct pl_schedule_type pl_schedule_dualpipe, pl_schedule_dualpipev,
     pl_schedule_chimera, pl_schedule_hanayo, pl_schedule_custom;
-extern const struct pl_schedule_type pl_schedule_pipedream_vertical,
-    pl_schedule_wpipe, pl_schedule_pipemare, pl_schedule_spectrain, pl_schedule_xpipe,
-    pl_schedule_paci, pl_schedule_amdp;
+extern const struct pl_schedule_type pl_schedule_pipedream_vertical, pl_schedule_wpipe,
+    pl_schedule_pipemare, pl_schedule_spectrain, pl_schedule_xpipe, pl_schedule_paci,
+    pl_schedule_amdp;
 
 /* Writing: pl_emit_begin, then the ops of device 0 in issue order, pl_emit_device, the
  * ops of device 1, ..., pl_emit_device after the last. The arrays grow as needed. */
@@ -55,6 +55,11 @@ int pl_place_zigzag(const struct pl_shape *shape, int chunk, int replica);
 /* Whole run as one alternating stretch per stage, stage s P-1-s forwards ahead (2bw and
  * pipedream: no flush between updates). */
 int pl_emit_no_flush(const struct pl_cost *cost, struct pl_schedule *out);
+/* The same, op by op (pl_schedule_type.op_at); of one alternating stretch of
+ * microbatches 0 .. n - 1, on instance 0. */
+bool pl_op_alternating(int64_t n, int64_t warm, int64_t k, struct pl_op *out);
+bool pl_op_no_flush(const struct pl_shape *shape, int device, int64_t k,
+                    struct pl_op *out);
 
 /* Whole run of a split backward: stage s runs k (P-1-s) forwards, then F and B in turn,
  * W k s backwards behind its B; flush at every update (zb-h1: k = 1, zb-h2: 2). */
@@ -68,8 +73,8 @@ void pl_closed_no_flush(const struct pl_shape *shape, const struct pl_cost *cost
  * parallelogram: the excess is of the longest single device, not of the global end. */
 void pl_closed_excess(const struct pl_shape *shape, const struct pl_cost *cost,
                       double excess_s, bool parallelogram, struct pl_closed *out);
-/* A stage whose forwards run `lead` microbatches before their backwards, update every m:
- * delay floor(lead / m) to ceil(lead / m); it holds lead + 1 activations. */
+/* A stage whose forwards run `lead` microbatches before their backwards, update every
+ * m: delay floor(lead / m) to ceil(lead / m); it holds lead + 1 activations. */
 void pl_closed_lead(const struct pl_shape *shape, int64_t lead, int64_t *tau_min,
                     int64_t *tau_max);
 int64_t pl_closed_held(const struct pl_shape *shape, int64_t lead);

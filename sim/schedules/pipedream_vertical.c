@@ -32,6 +32,7 @@ const struct pl_schedule_type pl_schedule_pipedream_vertical = {
     .async = true,
     .default_m = 1,
     .emit = pl_emit_no_flush,
+    .op_at = pl_op_no_flush,
     .reads = reads,
     .closed = pl_closed_no_flush,
     .closed_stage = closed_stage,

@@ -18,6 +18,16 @@ static int64_t lead_of(const struct pl_shape *shape, int stage)
     return 2 * (int64_t)(shape->P - 1 - stage) + 1;
 }
 
+static bool op_at(const struct pl_shape *shape, int device, int64_t k,
+                  struct pl_op *out)
+{
+    int64_t lead = lead_of(shape, device);
+    if (!pl_op_alternating(shape->m * shape->updates, lead, k, out)) return false;
+    out->chunk = device;
+    out->pair = out->kind == PL_OP_F && k >= lead;
+    return true;
+}
+
 static int emit(const struct pl_cost *cost, struct pl_schedule *out)
 {
     (void)cost;
@@ -66,6 +76,7 @@ const struct pl_schedule_type pl_schedule_pipemare = {
     .nostash = true,
     .slots = true,
     .emit = emit,
+    .op_at = op_at,
     .reads = pl_reads_live,
     .closed = closed,
     .closed_stage = closed_stage,

@@ -46,6 +46,7 @@ const struct pl_schedule_type pl_schedule_spectrain = {
     .default_m = 1,
     .check = check,
     .emit = pl_emit_no_flush,
+    .op_at = pl_op_no_flush,
     .reads = pl_reads_live,
     .closed = pl_closed_no_flush,
     .closed_stage = closed_stage,

@@ -40,6 +40,7 @@ const struct pl_schedule_type pl_schedule_2bw = {
     .global_version = true,
     .check = check,
     .emit = pl_emit_no_flush,
+    .op_at = pl_op_no_flush,
     .reads = reads,
     .closed = pl_closed_no_flush,
     .closed_stage = closed_stage,

@@ -70,6 +70,18 @@ static int emit(const struct pl_cost *cost, struct pl_schedule *out)
     return 0;
 }
 
+static bool op_at(const struct pl_shape *shape, int device, int64_t k,
+                  struct pl_op *out)
+{
+    int64_t all = 2 * (int64_t)shape->m * shape->updates, g = round_of(shape);
+    if (!pl_op_alternating(all, g + shape->P - 1 - device, k, out)) return false;
+    int64_t at = out->micro % (2 * g);
+    bool second = out->kind == PL_OP_F ? at >= g : at < g;
+    out->chunk = second ? shape->P + device : device;
+    out->micro = out->micro / (2 * g) * g + at % g;
+    return true;
+}
+
 static int64_t reads(const struct pl_shape *shape, int chunk, int64_t group)
 {
     return chunk < shape->P && group > 0 ? group - 1 : group;
@@ -107,6 +119,7 @@ const struct pl_schedule_type pl_schedule_wpipe = {
     .default_v = 2,
     .check = check,
     .emit = emit,
+    .op_at = op_at,
     .reads = reads,
     .closed = closed,
     .closed_stage = closed_stage,

@@ -45,6 +45,7 @@ const struct pl_schedule_type pl_schedule_xpipe = {
     .async = true,
     .nostash = true,
     .emit = pl_emit_no_flush,
+    .op_at = pl_op_no_flush,
     .reads = reads,
     .closed = pl_closed_no_flush,
     .closed_stage = closed_stage,
