@@ -155,6 +155,13 @@ static int simulate(const struct arguments *args, const struct pl_config *config
 {
     struct pl_setup setup = {0};
     int code = check_outputs(args);
+    if (!code && (args->output || args->perfetto || args->csv) &&
+        pl_setup_is_long(config))
+        code = pl_fail(PL_ECONFIG,
+                       "schedule.updates %lld: the ops of so long a run are not kept, "
+                       "only its numbers; leave out --output, --perfetto and --csv or "
+                       "run fewer updates",
+                       (long long)pl_config_int(config, "schedule.updates"));
     if (!code) code = pl_setup_simulate(config, &setup);
     struct pl_sim_view view = {&setup.sim,       &setup.cost, setup.barrier,
                                (int)args->width, args->unit,  setup.n_segments,

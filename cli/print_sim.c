@@ -233,7 +233,7 @@ void pl_print_sim_text(const struct pl_sim_view *view, FILE *out)
     const struct pl_schedule *sched = &view->sim->schedule;
     const struct pl_metrics *x = &view->sim->metrics;
     print_shape(view, out);
-    if (view->gantt_width) print_gantt(view, out);
+    if (view->gantt_width && view->sim->recorded) print_gantt(view, out);
     print_numbers(view, out);
     bool plain = sched->layout.C * sched->layout.R == sched->shape.P;
     (plain ? print_stages : print_devices)(view, out);

@@ -6,8 +6,10 @@
 
 #include "base/err.h"
 #include "base/file.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "cli/profile.h"
+#include "cli/workers.h"
 #include "sim/custom.h"
 #include "sim/estimate.h"
 #include "sim/segments.h"
@@ -61,8 +63,10 @@ static int read_custom(const struct pl_config *config,
     return rc;
 }
 
-int pl_setup_shape(const struct pl_config *config, const struct pl_schedule_type *type,
-                   int m, int64_t updates, struct pl_shape *shape)
+/* The keys; resolved but for the room that the ops take. */
+static int read_shape(const struct pl_config *config,
+                      const struct pl_schedule_type *type, int m, int64_t updates,
+                      struct pl_shape *shape)
 {
     struct pl_shape made = {.P = (int)pl_config_int(config, "schedule.stages"),
                             .v = (int)pl_config_int(config, "schedule.chunks")};
@@ -74,11 +78,21 @@ int pl_setup_shape(const struct pl_config *config, const struct pl_schedule_type
     made.group = (int)pl_config_int(config, "schedule.group");
     made.limit = (int)pl_config_int(config, "schedule.max_activations");
     made.released = pl_config_real(config, "schedule.released");
-    rc = pl_shape_resolve(type, &made);
+    rc = pl_shape_resolve_stream(type, &made);
     if (rc)
         pl_shape_free(&made);
     else
         *shape = made;
+    return rc;
+}
+
+int pl_setup_shape(const struct pl_config *config, const struct pl_schedule_type *type,
+                   int m, int64_t updates, struct pl_shape *shape)
+{
+    struct pl_shape made;
+    int rc = read_shape(config, type, m, updates, &made);
+    if (!rc && (rc = pl_shape_fits(&made))) pl_shape_free(&made);
+    if (!rc) *shape = made;
     return rc;
 }
 
@@ -213,16 +227,67 @@ int pl_setup_barrier(const struct pl_config *config,
 }
 
 /* One schedule. */
+/* A run too long for memory: its numbers alone, with progress when it takes long. */
+struct long_run {
+    double done, total, began;
+    bool shown;
+};
+
+static int note_rows(void *context, const struct pl_timeline *rows)
+{
+    struct long_run *run = context;
+    run->done += (double)rows->n_ops;
+    if (!run->shown && pl_clock() - run->began > 1) {
+        pl_progress_begin("sim", run->total, "ops");
+        run->shown = true;
+    }
+    if (run->shown) pl_progress_update(run->done, NULL);
+    return pl_workers_signal() ? pl_fail(PL_EINTR, "interrupted") : PL_OK;
+}
+
+static int simulate_long(const struct pl_schedule_type *type,
+                         const struct pl_shape *shape, struct pl_setup *made)
+{
+    double instances = (double)shape->P * shape->v; /* of one replica */
+    struct long_run run = {.total = instances * (2.0 * shape->m + 1) *
+                                    (double)shape->updates,
+                           .began = pl_clock()};
+    struct pl_stream_sink sink = {note_rows, &run};
+    pl_workers_catch_signals();
+    int rc =
+        pl_simulate_long(type, shape, &made->cost, made->barrier, &sink, &made->sim);
+    pl_workers_release_signals();
+    if (run.shown) pl_progress_end();
+    return rc;
+}
+
+bool pl_setup_is_long(const struct pl_config *config)
+{
+    const struct pl_schedule_type *type =
+        pl_schedule_find(pl_config_text(config, "schedule.name"));
+    struct pl_shape shape;
+    if (!pl_stream_can(type) || read_shape(config, type, 0, 0, &shape)) return false;
+    bool fits = !pl_shape_fits(&shape);
+    pl_shape_free(&shape);
+    return !fits;
+}
+
 static int simulate_one(const struct pl_config *config, struct pl_setup *made)
 {
     const struct pl_schedule_type *type =
         pl_schedule_find(pl_config_text(config, "schedule.name"));
     struct pl_shape shape;
-    int rc = pl_setup_shape(config, type, 0, 0, &shape);
+    int rc = read_shape(config, type, 0, 0, &shape);
     if (rc) return rc;
+    int fits = pl_shape_fits(&shape);
     rc = pl_setup_barrier(config, type, &made->barrier);
     if (!rc) rc = pl_setup_cost(config, type, &shape, &made->cost, &made->estimate);
-    if (!rc) rc = pl_simulate(type, &shape, &made->cost, made->barrier, &made->sim);
+    if (!rc && fits && (made->estimate || !pl_stream_can(type)))
+        rc = pl_shape_fits(&shape); /* the memory of devices needs all rows */
+    if (!rc && fits)
+        rc = simulate_long(type, &shape, made);
+    else if (!rc)
+        rc = pl_simulate(type, &shape, &made->cost, made->barrier, &made->sim);
     pl_shape_free(&shape);
     return rc;
 }

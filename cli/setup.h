@@ -13,9 +13,9 @@ struct pl_estimate; /* sim/estimate.h */
 int pl_setup_microbatches(const struct pl_config *config,
                           const struct pl_schedule_type *type, int P);
 /* The schedule.* keys, resolved; m: 0 for pl_setup_microbatches; updates: 0 for
- * schedule.updates, or its default. For custom the table of schedule.file is read and P, m
- * and v follow from it; release the shape with pl_shape_free. Errors: as pl_shape_resolve
- * and pl_custom_read; PL_ECONFIG where a key contradicts the table. */
+ * schedule.updates, or its default. For custom the table of schedule.file is read and
+ * P, m and v follow from it; release the shape with pl_shape_free. Errors: as
+ * pl_shape_resolve and pl_custom_read; PL_ECONFIG where a key contradicts the table. */
 int pl_setup_shape(const struct pl_config *config, const struct pl_schedule_type *type,
                    int m, int64_t updates, struct pl_shape *shape);
 /* Costs of a resolved shape by cost.type. *estimate, unless estimate is NULL, gets
@@ -40,10 +40,13 @@ struct pl_setup {
     char *text;     /* of the segments */
     struct pl_stretch segments[PL_MAX_SEGMENTS];
     struct pl_simulation parts[PL_MAX_SEGMENTS]; /* each segment alone */
-    struct pl_estimate *estimate; /* NULL: costs are given */
-    struct pl_memory memory;      /* devices 0: without estimate */
+    struct pl_estimate *estimate;                /* NULL: costs are given */
+    struct pl_memory memory;                     /* devices 0: without estimate */
 };
 
+/* Is the run too long to keep its ops, so that pl_setup_simulate streams it: sim then
+ * has metrics, but no rows and no versions (recorded 0)? */
+bool pl_setup_is_long(const struct pl_config *config);
 /* Errors: those of the parts; *out untouched. Released with pl_setup_free. */
 int pl_setup_simulate(const struct pl_config *config, struct pl_setup *out);
 void pl_setup_free(struct pl_setup *setup);

@@ -87,7 +87,7 @@ static int check_counts(const struct pl_shape *shape)
     return PL_OK;
 }
 
-static int check_size(const struct pl_shape *shape)
+int pl_shape_fits(const struct pl_shape *shape)
 {
     double ops = (2.0 * shape->m + 1) * shape->P * shape->v * (double)shape->updates;
     if (ops > MAX_OPS)
@@ -119,7 +119,7 @@ int pl_shape_resolve(const struct pl_schedule_type *type, struct pl_shape *shape
 {
     struct pl_shape made = *shape;
     int rc = pl_shape_resolve_stream(type, &made);
-    if (!rc) rc = check_size(&made);
+    if (!rc) rc = pl_shape_fits(&made);
     if (!rc) *shape = made;
     return rc;
 }

@@ -145,6 +145,8 @@ int pl_shape_resolve(const struct pl_schedule_type *type, struct pl_shape *shape
 /* The same for a stream, which needs no memory for its ops: any number of updates. */
 int pl_shape_resolve_stream(const struct pl_schedule_type *type,
                             struct pl_shape *shape);
+/* Do the ops of a resolved shape fit in memory? PL_ECONFIG, PL_EMEM with the count. */
+int pl_shape_fits(const struct pl_shape *shape);
 /* Drop the shape's hold on a custom table; copies of the shape borrow it. */
 void pl_shape_free(struct pl_shape *shape);
 /* Layout of a resolved shape; released by pl_layout_free. */

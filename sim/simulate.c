@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "base/err.h"
 #include "base/mem.h"
 #include "sim/static.h"
 
@@ -31,6 +32,20 @@ int pl_simulate(const struct pl_schedule_type *type, const struct pl_shape *shap
     pl_metrics_compute(&made.timeline, &made.schedule, &made.versions, &made.metrics);
     *out = made;
     return rc;
+}
+
+int pl_simulate_long(const struct pl_schedule_type *type, const struct pl_shape *shape,
+                     const struct pl_cost *cost, bool barrier,
+                     const struct pl_stream_sink *sink, struct pl_simulation *out)
+{
+    struct pl_simulation made = {.recorded = 0};
+    int rc = pl_stream_run(type, shape, cost, barrier, sink, &made.metrics);
+    if (rc) return rc;
+    made.schedule = (struct pl_schedule){.type = type, .shape = *shape};
+    made.timeline.shape = *shape;
+    pl_layout_new(type, shape, &made.schedule.layout);
+    *out = made;
+    return PL_OK;
 }
 
 static pl_tick end_of_update(const struct pl_timeline *t, int64_t n)

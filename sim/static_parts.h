@@ -74,5 +74,7 @@ static inline int32_t *own_of(const struct sweep *s, const struct instance *q,
 
 /* Everything of a sweep but sched, cost and barrier, in the room that ends keeps. */
 void pl_static_prepare(struct sweep *sweep, struct pl_ends *ends);
+/* The scratch alone; the ends stay. */
+void pl_static_room_free(struct pl_ends *ends);
 
 #endif

@@ -141,7 +141,7 @@ void pl_static_prepare(struct sweep *s, struct pl_ends *ends)
     count_groups(s);
 }
 
-void pl_ends_free(struct pl_ends *ends)
+void pl_static_room_free(struct pl_ends *ends)
 {
     struct pl_static_room *r = ends->room;
     if (r) {
@@ -154,6 +154,12 @@ void pl_ends_free(struct pl_ends *ends)
         free(r->ready);
     }
     free(r);
+    ends->room = NULL;
+}
+
+void pl_ends_free(struct pl_ends *ends)
+{
+    pl_static_room_free(ends);
     free(ends->op);
     free(ends->update);
     free(ends->who);

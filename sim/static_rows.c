@@ -4,8 +4,7 @@
 
 #include "base/err.h"
 #include "base/mem.h"
-#include "sim/static.h"
-#include "sim/turns.h"
+#include "sim/static_parts.h"
 
 /* Where each device is. */
 struct place {
@@ -153,6 +152,7 @@ int pl_static_run(const struct pl_schedule *schedule, const struct pl_cost *cost
     struct pl_ends ends = {0};
     int rc = pl_static_ends(schedule, cost, barrier, &ends);
     if (rc) return rc;
+    pl_static_room_free(&ends);
     pl_timeline_new(schedule, out);
     fill(schedule, cost, &ends, out);
     pl_ends_free(&ends);
