@@ -31,7 +31,7 @@ theory/.*	gsl/.*
 traces/h5\.c	hdf5\.h
 .*	(assert|complex|ctype|errno|fenv|float|inttypes|limits|locale|math|setjmp)\.h
 .*	(signal|std[a-z]+|string|strings|tgmath|threads|time|uchar|wchar|wctype)\.h
-.*	(argp|dirent|fcntl|fnmatch|getopt|glob|poll|pthread|sched|spawn|unistd|sys/[a-z]+)\.h
+.*	(argp|dirent|fcntl|fnmatch|getopt|glob|malloc|poll|pthread|sched|spawn|unistd|sys/[a-z]+)\.h
 TABLE
 
 # Print "FILE:LINE: HEADER" for every include of the tree $1 that the table does not grant.
