@@ -14,6 +14,7 @@ enum pl_link_semantics {
     PL_LATENCY, /* a message arrives its flight time after it left; links never fill */
     PL_OCCUPANCY,  /* a link carries one message at a time in each direction */
     PL_RENDEZVOUS, /* Megatron's blocking exchange: sender and receiver both wait */
+    PL_CONTENTION, /* messages in flight share bandwidth, max-min fairly */
     PL_N_SEMANTICS
 };
 extern const char *const pl_semantics_names[]; /* NULL-terminated */
@@ -77,11 +78,17 @@ static inline pl_tick pl_cost_pair(const struct pl_cost *cost, pl_tick a, pl_tic
 pl_tick pl_cost_flight(const struct pl_cost *cost, int src, int dst);
 pl_tick pl_cost_send(const struct pl_cost *cost, int src, int dst);
 
+/* First hop of a message from src to dst, the way that pl_cost_flight takes: to device
+ * src + 1 or src - 1 mod P. */
+int pl_cost_hop(const struct pl_cost *cost, int src, int dst);
+
 /* Do durations of ops or transfers differ from the nominal ones? */
 static inline bool pl_cost_varies(const struct pl_cost *cost)
 {
     return cost->jitter || cost->slow;
 }
+/* Are links more than a fixed flight time for each direction of each? */
+bool pl_cost_has_network(const struct pl_cost *cost);
 /* Duration of one op of an instance (replica * chunks + chunk) on its device, and of
  * the transfer of its result (kind F: an activation, else a gradient), variation
  * included. */

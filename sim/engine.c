@@ -57,6 +57,7 @@ static inline int send(struct engine *e, const struct pl_op *op, int to,
 {
     pl_tick arrival = e->now;
     if (lane->device != e->instance[op->chunk].device) {
+        if (e->network) return pl_network_send(e, op, to, kind);
         if (lane->flight >= PL_NEVER - e->now) return too_long(e, op);
         arrival += lane->flight;
         record_message(e, op, lane->device, kind, arrival);
@@ -124,19 +125,14 @@ static int finish(struct engine *e, int device)
     d->n_running = 0;
     mark(e, device);
     for (int i = 0; i < n && !rc; i++) rc = finish_op(e, &d->running[i]);
+    if (!rc && e->network) rc = pl_network_finished(e, device, n);
     return rc;
 }
 
-/* Is the version there that a forward reads? PL_READS_*: always. */
-static inline bool version_there(struct engine *e, struct instance *q, int64_t micro)
+void pl_engine_deliver(struct engine *e, int instance, int kind, int64_t micro,
+                       pl_tick arrival)
 {
-    const struct pl_shape *shape = &e->sched->shape;
-    if ((uint64_t)(micro - q->from) >= (uint64_t)shape->m) {
-        int64_t group = micro / shape->m;
-        q->from = group * shape->m;
-        q->version = e->sched->type->reads(shape, q->chunk, group);
-    }
-    return q->version <= q->ended;
+    deliver(e, instance, kind, micro, arrival);
 }
 
 /* When the inputs of op are there: PL_NEVER when that is not known yet. */
@@ -145,7 +141,7 @@ static inline pl_tick ready(struct engine *e, const struct pl_op *op)
     struct instance *q = &e->instance[op->chunk];
     pl_input input;
     if (op->kind == PL_OP_F) {
-        if (!version_there(e, q, op->micro)) return PL_NEVER;
+        if (!pl_engine_version(e, q, op->micro)) return PL_NEVER;
         if (q->chunk == 0) return 0;
     }
     if (!pl_window_holds(&e->window, op->micro)) return PL_NEVER;
@@ -182,6 +178,10 @@ static inline int start(struct engine *e, int device, const struct pl_op *ops, i
 {
     if (took >= PL_NEVER - e->now) return too_long(e, ops);
     pl_tick end = e->now + took;
+    if (e->varies) {
+        if (took > PL_NEVER / 2) return too_long(e, ops);
+        end = pl_cost_end(e->cost, device, e->now, took);
+    }
     for (int k = 0; k < n; k++) {
         int64_t i = e->n_ops++;
         e->out.kind[i] = (int8_t)ops[k].kind;
@@ -201,7 +201,10 @@ static inline int start(struct engine *e, int device, const struct pl_op *ops, i
 
 static inline pl_tick duration(const struct engine *e, const struct pl_op *op)
 {
-    return e->instance[op->chunk].time[op->kind];
+    const struct instance *q = &e->instance[op->chunk];
+    if (e->varies)
+        return pl_cost_op(e->cost, op->kind, op->chunk, q->device, op->micro);
+    return q->time[op->kind];
 }
 
 /* The ready U of the lowest instance of a device, if any; *ran tells. */
@@ -231,16 +234,20 @@ static int dispatch(struct engine *e, int device)
     if (d->next == d->stop && !(e->stream && pl_stream_refill(e, device))) return PL_OK;
     const struct pl_op *op = d->next;
     int n = 1 + op->pair;
-    pl_tick at = ready(e, op), took = duration(e, op);
+    pl_tick at = ready(e, op);
     if (op->pair) {
         pl_tick other = ready(e, op + 1);
         if (other > at) at = other;
-        took = pl_cost_pair(e->cost, took, duration(e, op + 1));
     }
     if (at > e->now) {
-        if (at != PL_NEVER) turns_set(&e->turns, device, at);
+        if (at != PL_NEVER)
+            turns_set(&e->turns, device, at);
+        else if (e->network)
+            return pl_network_wants(e, device);
         return PL_OK;
     }
+    pl_tick took = duration(e, op);
+    if (op->pair) took = pl_cost_pair(e->cost, took, duration(e, op + 1));
     d->next += n;
     __builtin_prefetch(d->next + 8);
     return start(e, device, op, n, took);
@@ -263,6 +270,8 @@ static int dispatch_all(struct engine *e)
 int pl_engine_stuck(struct engine *e)
 {
     const char *name = e->sched->type->name;
+    int rc = e->network ? pl_network_stuck(e) : PL_OK;
+    if (rc) return rc;
     for (int d = 0; d < e->P; d++) {
         const struct pl_op *op = e->device[d].next;
         if (op == e->device[d].stop) continue;
@@ -301,7 +310,7 @@ int pl_engine_loop(struct engine *e)
         while (!rc && turns_time(&e->turns) == next) {
             int device = turns_device(&e->turns);
             turns_set(&e->turns, device, PL_NEVER);
-            rc = finish(e, device);
+            rc = device == e->P ? pl_network_turn(e) : finish(e, device);
         }
         if (!rc) rc = dispatch_all(e);
         rounds++;
@@ -350,7 +359,9 @@ void pl_engine_prepare(struct engine *e)
         e->device[d].stop = sched->ops + sched->first[d + 1];
     }
     for (int q = e->Q - 1; q >= 0; q--) prepare_instance(e, q);
-    turns_new(&e->turns, e->P);
+    turns_new(&e->turns, e->P + (e->cost->semantics == PL_CONTENTION));
+    e->varies = pl_cost_varies(e->cost);
+    e->network = pl_network_new(e);
     pl_window_new(e);
 }
 
@@ -362,6 +373,7 @@ void pl_engine_release(struct engine *e)
     free(e->dirty);
     turns_free(&e->turns);
     pl_window_free(&e->window);
+    pl_network_free(e->network);
 }
 
 int pl_engine_run(const struct pl_schedule *schedule, const struct pl_cost *cost,
@@ -373,6 +385,7 @@ int pl_engine_run(const struct pl_schedule *schedule, const struct pl_cost *cost
     pl_timeline_new(schedule, &e.out);
     int rc = pl_engine_loop(&e);
     if (!rc && e.n_ops < e.out.n_ops) rc = pl_engine_stuck(&e);
+    if (!rc && e.network) pl_rows_sort_messages(&e.out);
     pl_engine_release(&e);
     if (rc)
         pl_timeline_free(&e.out);

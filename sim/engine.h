@@ -4,11 +4,12 @@
  *   window.c  state of the microbatches and updates in flight, in rings
  *   rows.c    the rows written, their order within an instant
  *   stream.c  runs of any length: ops made as they are needed, rows handed over
+ *   network.h links that are more than a fixed flight time
  *   turns.h   the queue: each device has one pending instant, the end of what it runs,
  *             or, while it is idle, the arrival of what its next op waits for
  *
- * A message has no event of its own: its arrival time is known when it is sent and is
- * kept where its receiver looks for it (deliver).
+ * With plain latency links a message has no event of its own: its arrival time is known
+ * when it is sent and is kept where its receiver looks for it (deliver).
  *
  * Hooks for other semantics: duration() is what an op takes, send() decides when a
  * result arrives, deliver() makes it known, finish() and start() are the two ends of an
@@ -19,10 +20,12 @@
 #include "sim/timeline.h"
 #include "sim/turns.h"
 
+enum { PL_EXCHANGING = -1 };
+
 struct device {
     const struct pl_op *next, *stop; /* issue order */
     struct pl_op running[2];         /* two when they are a pair */
-    int n_running;
+    int n_running;      /* PL_EXCHANGING: in a blocking exchange (exchange.c) */
     bool due;           /* a U of the device may be ready */
     struct pl_op *lent; /* stream: room of the ops from next to stop */
     int64_t issued;     /* stream: ops taken from the schedule */
@@ -67,6 +70,7 @@ struct window {
 };
 
 struct pl_stream;
+struct network; /* network.h */
 
 struct engine {
     const struct pl_schedule *sched;
@@ -84,6 +88,8 @@ struct engine {
     int64_t n_ops, n_messages; /* rows written */
     pl_tick now;
     struct pl_stream *stream; /* NULL: all ops and all rows are there */
+    bool varies;              /* durations are not those of the instances */
+    struct network *network;  /* NULL: plain latency */
     bool no_time; /* an op other than U that takes no time begins at this instant */
 };
 
@@ -143,9 +149,41 @@ static inline void pl_window_update(struct engine *e, int64_t group)
     while (w->updated < w->opened && w->to_do[w->updated & mask] == 0) w->updated++;
 }
 
+/* Is the version there that a forward reads? PL_READS_*: always. */
+static inline bool pl_engine_version(struct engine *e, struct instance *q,
+                                     int64_t micro)
+{
+    const struct pl_shape *shape = &e->sched->shape;
+    if ((uint64_t)(micro - q->from) >= (uint64_t)shape->m) {
+        int64_t group = micro / shape->m;
+        q->from = group * shape->m;
+        q->version = e->sched->type->reads(shape, q->chunk, group);
+    }
+    return q->version <= q->ended;
+}
+
+/* The input `kind` of (instance, micro) will be there at `arrival`. */
+void pl_engine_deliver(struct engine *e, int instance, int kind, int64_t micro,
+                       pl_tick arrival);
+
+/* What links do beyond a fixed flight time (network.h): the result of op goes to
+ * instance `to`; n ops of a device have ended, or, PL_EXCHANGING, its exchange; the
+ * input of its next op is not there; the network's own turn; why nothing goes on, or
+ * PL_OK. */
+struct network *pl_network_new(const struct engine *e);
+void pl_network_free(struct network *network);
+int pl_network_send(struct engine *e, const struct pl_op *op, int to, int kind);
+int pl_network_finished(struct engine *e, int device, int n);
+int pl_network_wants(struct engine *e, int device);
+int pl_network_turn(struct engine *e);
+int pl_network_stuck(const struct engine *e);
+
 /* Rows of one instant come in rounds when a U takes no time: order the op rows from
  * first_op and the messages from first_message by device, keeping the order of each. */
 void pl_rows_order(struct pl_timeline *t, int64_t first_op, int64_t n_ops,
                    int64_t first_message, int64_t n_messages);
+/* All messages in order of (sent, sending device, row), where they left later than
+ * their rows were written. */
+void pl_rows_sort_messages(struct pl_timeline *t);
 
 #endif

@@ -32,6 +32,13 @@ static int compare_messages(const void *a, const void *b)
     return x->at < y->at ? -1 : 1;
 }
 
+static int compare_sent(const void *a, const void *b)
+{
+    const struct message_row *x = a, *y = b;
+    if (x->sent != y->sent) return x->sent < y->sent ? -1 : 1;
+    return compare_messages(a, b);
+}
+
 static bool ascending(const int32_t *key, int64_t n)
 {
     for (int64_t i = 1; i < n; i++)
@@ -58,14 +65,15 @@ static void order_ops(struct pl_timeline *t, int64_t first, int64_t n)
     free(rows);
 }
 
-static void order_messages(struct pl_timeline *t, int64_t first, int64_t n)
+static void order_messages(struct pl_timeline *t, int64_t first, int64_t n,
+                           int (*compare)(const void *, const void *))
 {
     struct message_row *rows = PL_NEW(n, struct message_row);
     for (int64_t k = 0, i = first; k < n; k++, i++)
         rows[k] = (struct message_row){
             i,         t->msg_micro[i], t->sent[i],      t->arrived[i],
             t->src[i], t->dst[i],       t->msg_chunk[i], t->msg_kind[i]};
-    qsort(rows, (size_t)n, sizeof *rows, compare_messages);
+    qsort(rows, (size_t)n, sizeof *rows, compare);
     for (int64_t k = 0, i = first; k < n; k++, i++) {
         t->msg_micro[i] = rows[k].micro;
         t->sent[i] = rows[k].sent;
@@ -83,5 +91,10 @@ void pl_rows_order(struct pl_timeline *t, int64_t first_op, int64_t n_ops,
 {
     if (!ascending(t->device + first_op, n_ops)) order_ops(t, first_op, n_ops);
     if (!ascending(t->src + first_message, n_messages))
-        order_messages(t, first_message, n_messages);
+        order_messages(t, first_message, n_messages, compare_messages);
+}
+
+void pl_rows_sort_messages(struct pl_timeline *t)
+{
+    order_messages(t, 0, t->n_messages, compare_sent);
 }

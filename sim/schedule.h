@@ -92,6 +92,8 @@ struct pl_schedule_type {
                           * (zero bubble) */
     bool slots;     /* asynchronous, in slots of F and BW of two microbatches: up to
                      * 2 P forwards, not P, before the first backward */
+    bool paired_calls; /* blocking exchange: a forward and the backward behind it
+                        * communicate together (Megatron, interleaved) */
     int default_m;  /* 0: P for asynchronous, else 2 P */
     int default_v;  /* chunks per device; 0: 1 */
     int replicas;   /* 0: 1; PL_REPLICAS_HALF */

@@ -4,7 +4,7 @@
 
 #include "base/err.h"
 #include "base/mem.h"
-#include "sim/timeline.h"
+#include "sim/network_check.h"
 
 /* Where every op is: by kind, instance and number. */
 struct index {
@@ -36,7 +36,16 @@ static int complain(const struct index *x, int64_t row, const char *what)
 
 static pl_tick cost_of(const struct index *x, int64_t row)
 {
-    return pl_cost_time(x->cost, x->t->kind[row], x->t->chunk[row] % x->C);
+    const struct pl_timeline *t = x->t;
+    return pl_cost_op(x->cost, t->kind[row], t->chunk[row], t->device[row],
+                      t->micro[row]);
+}
+
+/* Does the row last as long as its device needs for `work`? */
+static bool lasts(const struct index *x, int64_t row, pl_tick work)
+{
+    const struct pl_timeline *t = x->t;
+    return t->end[row] == pl_cost_end(x->cost, t->device[row], t->start[row], work);
 }
 
 static int index_row(struct index *x, int64_t i)
@@ -86,11 +95,11 @@ static int check_row(const struct index *x, int64_t i, struct progress *p)
 {
     const struct pl_timeline *t = x->t;
     int device = t->device[i];
-    pl_tick took = t->end[i] - t->start[i], own = cost_of(x, i);
+    pl_tick own = cost_of(x, i);
     if (p->pair >= 0) {
         if (t->start[i] != t->start[p->pair] || t->end[i] != t->end[p->pair])
             return complain(x, i, "a pair that does not run together");
-        if (took != pl_cost_pair(x->cost, cost_of(x, p->pair), own))
+        if (!lasts(x, i, pl_cost_pair(x->cost, cost_of(x, p->pair), own)))
             return complain(x, i, "duration differs from its cost");
     } else if (t->start[i] < p->free_at) {
         return complain(x, i, "overlap on the device");
@@ -107,7 +116,7 @@ static int check_row(const struct index *x, int64_t i, struct progress *p)
     } else if (p->pair >= 0) {
         return complain(x, i, "an update inside a pair");
     }
-    if (p->pair < 0 && !first && took != own)
+    if (p->pair < 0 && !first && !lasts(x, i, own))
         return complain(x, i, "duration differs from its cost");
     p->pair = first ? i : -1;
     p->free_at = t->end[i];
@@ -221,7 +230,9 @@ static int bad_message(const struct index *x, int64_t i, const char *what)
                    (long long)t->msg_micro[i], t->src[i], t->dst[i], what);
 }
 
-static int check_message(const struct index *x, int64_t i, unsigned char *seen)
+/* *row: of the op that it is the result of. */
+static int check_message(const struct index *x, int64_t i, unsigned char *seen,
+                         int64_t *row)
 {
     const struct pl_timeline *t = x->t;
     bool forward = t->msg_kind[i] == PL_OP_F;
@@ -240,11 +251,9 @@ static int check_message(const struct index *x, int64_t i, unsigned char *seen)
     int64_t from = forward ? row_of(x, PL_OP_F, q, micro) : backward_of(x, q, micro);
     int64_t use = forward ? row_of(x, PL_OP_F, to, micro) : backward_of(x, to, micro);
     if (from < 0 || use < 0) return bad_message(x, i, "without its ops");
-    if (t->sent[i] < t->end[from]) return bad_message(x, i, "sent before its op ended");
-    if (t->arrived[i] - t->sent[i] != pl_cost_flight(x->cost, t->src[i], t->dst[i]))
-        return bad_message(x, i, "flight time differs from link.time");
     if (t->start[use] < t->arrived[i])
         return bad_message(x, i, "used before it arrived");
+    *row = from;
     return PL_OK;
 }
 
@@ -271,8 +280,11 @@ static int check_messages(const struct index *x)
                        "%lld messages, expected %lld: one missing or too many",
                        (long long)x->t->n_messages, (long long)expected);
     unsigned char *seen = PL_NEW(x->Q * x->n_micro, unsigned char);
-    for (int64_t i = 0; i < x->t->n_messages && !rc; i++)
-        rc = check_message(x, i, seen);
+    int64_t *rows = PL_NEW(expected, int64_t);
+    for (int64_t i = 0; i < expected && !rc; i++)
+        rc = check_message(x, i, seen, &rows[i]);
+    if (!rc) rc = pl_network_check(x->t, x->sched, x->cost, rows);
+    free(rows);
     free(seen);
     return rc;
 }

@@ -93,3 +93,14 @@ tests_test_sim_static_LDADD = $(sim_test_libs)
 tests_test_sim_plan_SOURCES = tests/test_sim_plan.c tests/sim_case.h
 tests_test_sim_plan_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 tests_test_sim_plan_LDADD = $(sim_test_libs)
+
+check_PROGRAMS += tests/test_sim_links
+TESTS += tests/test_sim_links
+tests_test_sim_links_SOURCES = tests/test_sim_links.c tests/sim_case.h
+tests_test_sim_links_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+tests_test_sim_links_LDADD = $(sim_test_libs)
+check_PROGRAMS += tests/test_sim_measured
+TESTS += tests/test_sim_measured
+tests_test_sim_measured_SOURCES = tests/test_sim_measured.c tests/sim_case.h
+tests_test_sim_measured_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+tests_test_sim_measured_LDADD = $(sim_test_libs)

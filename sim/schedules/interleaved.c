@@ -127,6 +127,7 @@ const struct pl_schedule_type pl_schedule_interleaved = {
     .summary = "interleaved 1F1B, v model chunks per device",
     .source = "arXiv 2104.04473",
     .global_version = true,
+    .paired_calls = true,
     .default_v = 2,
     .any_v = true,
     .check = check,
