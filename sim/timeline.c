@@ -26,21 +26,22 @@ void pl_timeline_new(const struct pl_schedule *sched, struct pl_timeline *out)
     int64_t n_updates = sched->layout.C * sched->layout.R * sched->shape.updates;
     int64_t n = sched->n_ops + n_updates, n_messages = count_messages(sched);
     *out = (struct pl_timeline){.shape = sched->shape};
+    /* not zeroed: every row will be written */
     out->n_ops = n;
     out->n_messages = n_messages;
-    out->kind = PL_NEW(n, int8_t);
-    out->device = PL_NEW(n, int32_t);
-    out->chunk = PL_NEW(n, int32_t);
-    out->micro = PL_NEW(n, int64_t);
-    out->start = PL_NEW(n, pl_tick);
-    out->end = PL_NEW(n, pl_tick);
-    out->src = PL_NEW(n_messages, int32_t);
-    out->dst = PL_NEW(n_messages, int32_t);
-    out->msg_chunk = PL_NEW(n_messages, int32_t);
-    out->msg_micro = PL_NEW(n_messages, int64_t);
-    out->msg_kind = PL_NEW(n_messages, int8_t);
-    out->sent = PL_NEW(n_messages, pl_tick);
-    out->arrived = PL_NEW(n_messages, pl_tick);
+    out->kind = pl_grow(NULL, (size_t)n, sizeof(int8_t));
+    out->device = pl_grow(NULL, (size_t)n, sizeof(int32_t));
+    out->chunk = pl_grow(NULL, (size_t)n, sizeof(int32_t));
+    out->micro = pl_grow(NULL, (size_t)n, sizeof(int64_t));
+    out->start = pl_grow(NULL, (size_t)n, sizeof(pl_tick));
+    out->end = pl_grow(NULL, (size_t)n, sizeof(pl_tick));
+    out->src = pl_grow(NULL, (size_t)n_messages, sizeof(int32_t));
+    out->dst = pl_grow(NULL, (size_t)n_messages, sizeof(int32_t));
+    out->msg_chunk = pl_grow(NULL, (size_t)n_messages, sizeof(int32_t));
+    out->msg_micro = pl_grow(NULL, (size_t)n_messages, sizeof(int64_t));
+    out->msg_kind = pl_grow(NULL, (size_t)n_messages, sizeof(int8_t));
+    out->sent = pl_grow(NULL, (size_t)n_messages, sizeof(pl_tick));
+    out->arrived = pl_grow(NULL, (size_t)n_messages, sizeof(pl_tick));
 }
 
 void pl_timeline_free(struct pl_timeline *t)
