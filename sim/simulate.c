@@ -6,11 +6,17 @@
 #include "base/mem.h"
 #include "sim/static.h"
 
+/* More devices than this and the sweep's rows fall out of the caches: measured, 1F1B of
+ * P = 1024 and m = 8192 takes it 440 ns an op and the engine 240, of P = 256 130 and
+ * 140.
+ */
+enum { SWEEP_DEVICES = 256 };
+
 /* The sweep where it applies: equal rows, sooner. */
 static int execute(const struct pl_schedule *schedule, const struct pl_cost *cost,
                    bool barrier, struct pl_timeline *out)
 {
-    if (pl_static_can(schedule, cost))
+    if (schedule->layout.P <= SWEEP_DEVICES && pl_static_can(schedule, cost))
         return pl_static_run(schedule, cost, barrier, out);
     return pl_engine_run(schedule, cost, barrier, out);
 }
