@@ -28,8 +28,14 @@ struct builder {
 
 static struct pl_roofline roofline_of(const struct builder *b)
 {
-    return (struct pl_roofline){&b->out.model,   &b->out.parallel, &b->out.batch,
-                                &b->out.cluster, &b->place,        0};
+    return (struct pl_roofline){
+        .model = &b->out.model,
+        .parallel = &b->out.parallel,
+        .batch = &b->out.batch,
+        .cluster = &b->out.cluster,
+        .place = &b->place,
+        .clip = pl_config_real(b->config, "clip.norm") > 0,
+    };
 }
 
 static int read_parts(struct builder *b)

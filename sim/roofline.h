@@ -13,7 +13,8 @@ struct pl_roofline {
     const struct pl_microbatch *batch;
     const struct pl_cluster *cluster;
     const struct pl_place *place;
-    int rank; /* whose groups count: the first of a stage */
+    int rank;  /* whose groups count: the first of a stage */
+    bool clip; /* the gradient is clipped by its norm (clip.norm) */
 };
 
 /* count products [M, K] x [K, N] of bf16 with fp32 accumulation, run as one batch. */

@@ -5,6 +5,10 @@
  * at gemm_fraction of the bf16 peak (SOAP in tf32, QR at a tenth of it). Sides above
  * 10000 have no SOAP factor. With tp a matrix is gathered first and its step is shared
  * by the copies when the state is divided (zero), else repeated on each.
+ * Around the rule, as in Megatron-LM's optimizer for bf16 weights (distrib_optimizer,
+ * clip_grads, grad buffer): the master weight is read for its bf16 copy and the
+ * gradient set to 0, a word each; clipping reads the gradient for its norm, then reads
+ * and writes it, three words. Loss scaling (fp16) is not in it.
  * Sources: Jordan et al. 2024 (Muon); Vyas et al., ICLR 2025 (SOAP); their code. */
 #include <string.h>
 
@@ -22,6 +26,8 @@ static const struct {
 } rules[] = {{"sgd", 5, 5},    {"signum", 5, 5}, {"lion", 5, 5},   {"scion", 5, 5},
              {"adamw", 7, 7},  {"nadam", 7, 7},  {"nadamw", 7, 7}, {"mars", 9, 9},
              {"adan", 11, 11}, {"muon", 5, 7},   {"soap", 7, 7},   {NULL, 0, 0}};
+
+static const double around = 2, clipping = 3; /* words */
 
 static double newton_schulz(double m, double n)
 {
@@ -73,8 +79,9 @@ int pl_roofline_update(const struct pl_roofline *r, enum pl_block block,
     }
     double rate = !strcmp(optimizer, "soap") && gpu->tf32 > 0 ? gpu->tf32 : gpu->bf16;
     rate *= gpu->gemm_fraction;
-    out->per_param = (4 * (hidden ? rules[rule].hidden : rules[rule].other) + 2) /
-                     (gpu->memory_bandwidth * gpu->memory_fraction);
+    double words = hidden ? rules[rule].hidden : rules[rule].other;
+    words += around + (r->clip ? clipping : 0);
+    out->per_param = (4 * words + 2) / (gpu->memory_bandwidth * gpu->memory_fraction);
     out->matrices = all.products / rate + all.factorings / (rate / 10);
     return PL_OK;
 }
