@@ -7,9 +7,6 @@
 #include "base/mem.h"
 #include "sim/schedule.h"
 
-const char *const pl_semantics_names[] = {"latency", "occupancy", "rendezvous",
-                                          "contention", NULL};
-
 struct source {
     const char *key;
     struct pl_times times;
@@ -161,40 +158,10 @@ int pl_cost_scale(struct pl_cost *cost, int64_t factor)
                                    keys[k], s, (long long)factor);
                 if (pass) columns[k][s] = scaled;
             }
+    for (int i = 0; cost->hop && i < 2 * cost->devices; i++)
+        cost->hop[i].bytes *= (double)factor;
     pl_cost_refresh(cost);
     return PL_OK;
-}
-
-int pl_cost_hop(const struct pl_cost *cost, int src, int dst)
-{
-    int P = cost->devices, ahead = (dst - src + P) % P;
-    bool forward = dst == src + 1 || (dst != src - 1 && 2 * ahead <= P);
-    return (src + (forward ? 1 : P - 1)) % P;
-}
-
-/* Of the links between src and dst the largest entry, one way around the ring. */
-static pl_tick along(const struct pl_cost *cost, const pl_tick *next,
-                     const pl_tick *prev, int src, int dst)
-{
-    pl_tick most = 0;
-    bool forward =
-        pl_cost_hop(cost, src, dst) == (src + 1) % cost->devices && dst != src - 1;
-    int P = cost->devices;
-    for (int d = src; d != dst; d = (d + (forward ? 1 : P - 1)) % P) {
-        pl_tick t = forward ? next[d] : prev[d];
-        if (t > most) most = t;
-    }
-    return most;
-}
-
-pl_tick pl_cost_flight(const struct pl_cost *cost, int src, int dst)
-{
-    return along(cost, cost->next, cost->prev, src, dst);
-}
-
-pl_tick pl_cost_send(const struct pl_cost *cost, int src, int dst)
-{
-    return along(cost, cost->send_next, cost->send_prev, src, dst);
 }
 
 pl_tick pl_cost_op(const struct pl_cost *cost, int kind, int instance, int device,
@@ -209,24 +176,6 @@ pl_tick pl_cost_op(const struct pl_cost *cost, int kind, int instance, int devic
     return t;
 }
 
-pl_tick pl_cost_transfer(const struct pl_cost *cost, int kind, int instance, int src,
-                         int dst, int64_t micro)
-{
-    pl_tick t = pl_cost_flight(cost, src, dst);
-    if (!cost->jitter) return t;
-    return pl_jitter_time(cost->jitter,
-                          kind == PL_OP_F ? PL_JITTER_LINK_F : PL_JITTER_LINK_B,
-                          instance, micro, t);
-}
-
-bool pl_cost_has_network(const struct pl_cost *cost)
-{
-    if (cost->semantics != PL_LATENCY || cost->jitter) return true;
-    for (int d = 0; d < cost->devices; d++)
-        if (cost->send_next[d] || cost->send_prev[d]) return true;
-    return false;
-}
-
 void pl_cost_free(struct pl_cost *cost)
 {
     if (!cost) return;
@@ -235,6 +184,8 @@ void pl_cost_free(struct pl_cost *cost)
     free(cost->prev);
     free(cost->send_next);
     free(cost->send_prev);
+    for (int i = 0; cost->hop && i < 2 * cost->devices; i++) free(cost->hop[i].use);
+    free(cost->hop);
     free(cost->slow);
     pl_jitter_free(cost->jitter);
     free(cost->jitter);

@@ -9,6 +9,7 @@
 #include "sim/jitter.h"
 
 struct pl_layout;
+struct pl_use; /* sim/cluster.h */
 
 enum pl_link_semantics {
     PL_LATENCY, /* a message arrives its flight time after it left; links never fill */
@@ -33,6 +34,13 @@ struct pl_cost_spec {
     double overlap; /* 0..1: part of the shorter op that a pair of F and BW hides */
 };
 
+/* What a transfer over one hop shares with others. */
+struct pl_hop {
+    double bytes;
+    int n;
+    struct pl_use *use; /* [n] owned */
+};
+
 struct pl_cost {
     int chunks, devices;
     double overlap;
@@ -44,6 +52,10 @@ struct pl_cost {
     pl_tick *next; /* [devices] transfer from device d to d + 1 mod P */
     pl_tick *prev; /* [devices] transfer from device d to d - 1 mod P */
     pl_tick *send_next, *send_prev; /* [devices] on the sender before that leaves */
+    /* [2 * devices] link d to d + 1, devices + d to d - 1 mod P, for contention; next
+     * and prev are the times of a transfer alone, its bytes included. NULL: nothing is
+     * shared. Owned. */
+    struct pl_hop *hop;
 };
 
 /* Per-stage values (1 or P) are those of a whole device: each of its chunks gets an
@@ -77,6 +89,14 @@ static inline pl_tick pl_cost_pair(const struct pl_cost *cost, pl_tick a, pl_tic
  * the shorter way. pl_cost_send: the sender's part before it, found alike. */
 pl_tick pl_cost_flight(const struct pl_cost *cost, int src, int dst);
 pl_tick pl_cost_send(const struct pl_cost *cost, int src, int dst);
+
+/* Each direction of each link is a resource of `rate` bytes/s (1, P-1 or P entries;
+ * INFINITY: no limit), a transfer is `bytes`: their quotient is added to next and prev.
+ * Errors: PL_ECONFIG naming link.bandwidth; free cost then. */
+int pl_cost_bandwidth(struct pl_cost *cost, const double *rate, int n, double bytes);
+/* Transfers over link (to link + 1 mod P and back) take factor times as long; their
+ * bytes count that often. Errors: PL_ECONFIG beyond 26 days. */
+int pl_cost_slow_link(struct pl_cost *cost, int link, double factor);
 
 /* First hop of a message from src to dst, the way that pl_cost_flight takes: to device
  * src + 1 or src - 1 mod P. */

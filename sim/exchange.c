@@ -55,12 +55,17 @@ static bool missing(const struct engine *e, const struct pl_op *op, struct messa
     return !(op->kind == PL_OP_F ? cell->activation : cell->gradient);
 }
 
-/* A forward and the backward behind it that communicate together. */
-static bool together(const struct engine *e, const struct pl_op *op,
-                     const struct pl_op *next, const struct pl_op *stop)
+/* Is op a forward that communicates together with the backward behind it: one of the
+ * steady phase, in which they alternate? */
+static bool together(const struct engine *e, int device, const struct pl_op *op)
 {
-    return e->sched->type->paired_calls && op->kind == PL_OP_F && next < stop &&
-           next->kind == PL_OP_BW;
+    if (!e->sched->type->paired_calls || e->stream) return false;
+    const struct pl_op *begin = e->sched->ops + e->sched->first[device];
+    const struct pl_op *end = e->sched->ops + e->sched->first[device + 1];
+    if (op < begin || op + 1 >= end) return false;
+    if (op->kind != PL_OP_F || op[1].kind != PL_OP_BW) return false;
+    return (op + 2 < end && op[2].kind == PL_OP_F) ||
+           (op > begin && op[-1].kind == PL_OP_BW);
 }
 
 /* What the device's next op, or pair, needs; nothing while a version is missing. */
@@ -69,7 +74,7 @@ static int wanted(struct engine *e, int device, struct message *out)
     const struct device *d = &e->device[device];
     int n = 0;
     if (d->next == d->stop && !(e->stream && pl_stream_refill(e, device))) return 0;
-    int last = d->next->pair || together(e, d->next, d->next + 1, d->stop);
+    int last = d->next->pair || together(e, device, d->next);
     for (int k = 0; k <= last; k++) {
         const struct pl_op *op = &d->next[k];
         struct instance *q = &e->instance[op->chunk];
@@ -132,13 +137,14 @@ int pl_exchange_call(struct engine *e, int device, int ended)
     struct exchange *x = &e->network->exchange[device];
     const struct device *d = &e->device[device];
     struct message in[2];
-    if (ended == 1 && together(e, &d->running[0], d->next, d->stop)) return PL_OK;
+    if (ended == 1 && together(e, device, d->next - 1)) return PL_OK;
+    bool all = e->C > e->P || e->sched->type->paired_calls;
     int n_in = wanted(e, device, in);
     x->n = 0;
     for (int k = 0; k < x->n_waiting; k++) x->call[x->n++] = x->waiting[k];
     x->n_waiting = 0;
-    if (n_in && (!x->n || e->C > e->P || ended == 2 || d->next->pair ||
-                 x->call[0].dst == in[0].src))
+    if (n_in &&
+        (!x->n || all || ended == 2 || d->next->pair || x->call[0].dst == in[0].src))
         for (int k = 0; k < n_in; k++) x->call[x->n++] = in[k];
     return x->n ? call(e, device) : PL_OK;
 }

@@ -2,6 +2,7 @@
  *   latency    at once,
  *   occupancy  when all links on its way are free; each of them carries one message at
  *              a time in each direction, in the order in which the ops ended;
+ *   contention at once (flows.c);
  * and arrives one transfer later. */
 #include "sim/network.h"
 
@@ -9,6 +10,7 @@
 
 #include "base/err.h"
 #include "base/mem.h"
+#include "sim/flows.h"
 
 struct network *pl_network_new(const struct engine *e)
 {
@@ -18,6 +20,7 @@ struct network *pl_network_new(const struct engine *e)
     if (network->semantics == PL_OCCUPANCY)
         network->free_at = PL_NEW(2 * e->P, pl_tick);
     if (network->semantics == PL_RENDEZVOUS) pl_exchange_new(network, e);
+    if (network->semantics == PL_CONTENTION) network->flows = pl_flows_new(e);
     return network;
 }
 
@@ -26,6 +29,7 @@ void pl_network_free(struct network *network)
     if (!network) return;
     free(network->free_at);
     free(network->exchange);
+    pl_flows_free(network->flows);
     free(network);
 }
 
@@ -87,6 +91,7 @@ static int leave(struct engine *e, const struct message *m)
     pl_tick sent = 0, arrived = 0;
     int rc = pl_network_later(m, e->now, pl_cost_send(e->cost, m->src, m->dst), &sent);
     if (rc) return rc;
+    if (e->network->flows) return pl_flows_add(e, m, sent);
     if (e->network->free_at) {
         pl_tick free_at = way_free(e, m);
         if (free_at > sent) sent = free_at;
@@ -127,8 +132,7 @@ int pl_network_wants(struct engine *e, int device)
 
 int pl_network_turn(struct engine *e)
 {
-    (void)e;
-    return PL_OK;
+    return pl_flows_turn(e);
 }
 
 int pl_network_stuck(const struct engine *e)

@@ -22,6 +22,7 @@ struct network {
     enum pl_link_semantics semantics;
     pl_tick *free_at;          /* occupancy: [2 * P] link d to d + 1, P + d to d - 1 */
     struct exchange *exchange; /* rendezvous: [P] */
+    struct flows *flows;       /* contention, where something is shared */
 };
 
 /* Write the row of a message and let its receiver know. Errors: PL_ECONFIG beyond 106
