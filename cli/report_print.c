@@ -31,13 +31,13 @@ static void print_costs(const struct pl_arm *arm, FILE *out)
     const struct pl_cost *c = &arm->cost;
     double k = 1e-12 / (double)arm->cost_factor;
     char f[32], b[32], w[32], l[32];
-    fprintf(out,
-            "costs       stage 0, %lld sequence(s): F %s, B %s, W %s, transfer %s\n",
-            (long long)pl_config_int(arm->config, "cost.sequences"),
-            pl_units_format_time((double)c->forward[0] * k, f, sizeof f),
-            pl_units_format_time((double)c->backward[0] * k, b, sizeof b),
-            pl_units_format_time((double)c->weight[0] * k, w, sizeof w),
-            pl_units_format_time(c->devices > 1 ? (double)c->next[0] * k : 0, l, sizeof l));
+    fprintf(
+        out, "costs       stage 0, %lld sequence(s): F %s, B %s, W %s, transfer %s\n",
+        (long long)pl_config_int(arm->config, "cost.sequences"),
+        pl_units_format_time((double)c->forward[0] * k, f, sizeof f),
+        pl_units_format_time((double)c->backward[0] * k, b, sizeof b),
+        pl_units_format_time((double)c->weight[0] * k, w, sizeof w),
+        pl_units_format_time(c->devices > 1 ? (double)c->next[0] * k : 0, l, sizeof l));
 }
 
 static void print_heading(const struct pl_report *r, FILE *out)
@@ -47,13 +47,17 @@ static void print_heading(const struct pl_report *r, FILE *out)
     const struct pl_config *c = arm->config;
     const struct pl_model *m = &arm->model;
     double tokens = tokens_per_update(c);
+    char chunks[40] = "";
+    if (arm->versions.stages != arm->sim.schedule.shape.P)
+        snprintf(chunks, sizeof chunks, " of %d model chunks",
+                 arm->versions.stages / arm->sim.schedule.shape.P);
     fprintf(out, "%s\n", pl_config_title(e->config));
     fprintf(out,
             "model       %.3fM parameters: %d layers, hidden %d, %d/%d heads, ffn %d, "
-            "vocabulary %d, %s; P = %d stages\n",
+            "vocabulary %d, %s; P = %d stages%s\n",
             (double)pl_model_params(m) / 1e6, m->layers, m->hidden, m->heads,
             m->kv_heads, m->ffn, m->vocab, m->tied ? "tied" : "untied",
-            arm->versions.stages);
+            arm->sim.schedule.shape.P, chunks);
     fprintf(out,
             "data        %s; %.0f tokens per update, %lld updates = %.3gM tokens; %d "
             "seed(s)\n",
