@@ -158,6 +158,7 @@ static const struct bench benches[] = {
     {"sim_event_p64_m512", "events/s", "python3 heapq", sim_event},
     {"sim_event_p64_m512_simgrid", "events/s", "SimGrid", sim_event_simgrid},
     {"sim_static_p64_m512", "ops/s", "our event path, ops/s", sim_static},
+    {"sim_static_once_p64_m512", "ops/s", "our event path, ops/s", sim_static_once},
     {"gemm_2048x192x64", "GFLOP/s", "OpenBLAS, one thread", gemm},
     {"train_demo_fp32", "tokens/s", "none yet", train},
     {"delay_overhead_tau1", "ms/update", "no delay", overhead_tau1},

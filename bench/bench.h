@@ -19,5 +19,6 @@ void sim_memory(double *value, double *peer_value);
 void sim_event(double *value, double *peer_value);
 void sim_event_simgrid(double *value, double *peer_value);
 void sim_static(double *value, double *peer_value);
+void sim_static_once(double *value, double *peer_value);
 
 #endif

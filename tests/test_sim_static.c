@@ -5,6 +5,7 @@
 
 #include "base/mem.h"
 #include "sim/schedules/emit.h"
+#include "sim/program.h"
 #include "sim/static.h"
 #include "tests/sim_case.h"
 
@@ -132,11 +133,53 @@ static struct pl_shape shape_for(const struct pl_schedule_type *type, uint64_t s
     }
 }
 
+/* Rows of a timeline by instance, kind and number. */
+static pl_tick end_in(const struct pl_timeline *t, int kind, int instance,
+                      int64_t micro)
+{
+    for (int64_t i = 0; i < t->n_ops; i++)
+        if (t->kind[i] == kind && t->chunk[i] == instance && t->micro[i] == micro)
+            return t->end[i];
+    return -1;
+}
+
+/* The compiled order gives every op and every U the engine's end, for these costs and
+ * for others without compiling again; 1 when there is one. */
+static int check_program(const struct pl_schedule *sched, const struct pl_cost *cost,
+                         bool barrier, const struct pl_timeline *engine,
+                         const char *about)
+{
+    struct pl_program program;
+    int rc = pl_program_new(sched, barrier, &program);
+    if (rc == PL_EUNSUP) return 0;
+    ck_assert_msg(rc == PL_OK, "%s: %s", about, pl_error_text());
+    pl_tick *end = PL_NEW(program.n, pl_tick), makespan, last = 0;
+    ck_assert_int_eq(program.n, engine->n_ops);
+    ck_assert_int_eq(pl_program_run(&program, cost, end, &makespan), PL_OK);
+    int64_t *updated = PL_NEW(sched->layout.C * sched->layout.R, int64_t);
+    for (int64_t i = 0; i < program.n; i++) {
+        int64_t k = program.op[i];
+        const struct pl_op *op = k < 0 ? NULL : &sched->ops[k];
+        int instance = op ? op->chunk : (int)(-1 - k);
+        int64_t number = op ? op->micro : updated[instance]++;
+        pl_tick want = end_in(engine, op ? op->kind : PL_OP_U, instance, number);
+        ck_assert_msg(end[i] == want, "%s: step %lld ends at %lld, engine %lld", about,
+                      (long long)i, (long long)end[i], (long long)want);
+        if (want > last) last = want;
+    }
+    ck_assert_int_eq(makespan, last);
+    free(updated);
+    free(end);
+    pl_program_free(&program);
+    return 1;
+}
+
 START_TEST(same_rows)
 {
     const struct pl_schedule_type *type = type_of(_i);
     if (type->from_file) return; /* test_sim_custom.c */
-    int ran = 0;
+    int ran = 0, compiled = 0;
+    bool pairs = false, copies = false;
     for (uint64_t seed = 0; seed < 200; seed++) {
         struct pl_shape shape = shape_for(type, seed);
         struct pl_layout layout;
@@ -151,11 +194,15 @@ START_TEST(same_rows)
         ck_assert_msg(!pl_schedule_new(type, &shape, &cost, &sched), "%s", about);
         ck_assert_int_eq(pl_schedule_check(&sched), PL_OK);
         ck_assert(pl_static_can(&sched, &cost));
+        for (int64_t i = 0; i < sched.n_ops; i++) pairs |= sched.ops[i].pair;
+        copies |= layout.R > 1;
         int rc = pl_engine_run(&sched, &cost, barrier, &engine);
         ck_assert_int_eq(pl_static_run(&sched, &cost, barrier, &swept), rc);
         if (!rc) { /* delays may differ by stage: then a barrier can deadlock */
             ran++;
             assert_same(&engine, &swept, about);
+            if (engine.n_ops < 3000)
+                compiled += check_program(&sched, &cost, barrier, &engine, about);
             pl_timeline_free(&engine);
             pl_timeline_free(&swept);
         }
@@ -164,6 +211,9 @@ START_TEST(same_rows)
         pl_layout_free(&layout);
     }
     ck_assert_int_ge(ran, 100);
+    /* pairs, and replicas without a barrier, have no fixed order */
+    ck_assert_msg(pairs || copies || compiled >= 40, "%s: %d compiled", type->name,
+                  compiled);
 }
 END_TEST
 
@@ -181,6 +231,34 @@ START_TEST(room_is_reused)
         pl_cost_free(&cost);
     }
     pl_ends_free(&ends);
+}
+END_TEST
+
+/* Compiled once, run for many costs. */
+START_TEST(program_is_reused)
+{
+    struct pl_cost cost = uniform(6, 10, 20, 0, 0);
+    struct pl_shape shape = {.P = 6, .m = 9, .updates = 3};
+    struct pl_schedule sched;
+    struct pl_program program;
+    ck_assert_int_eq(pl_schedule_new(pl_schedule_find("1f1b"), &shape, NULL, &sched),
+                     PL_OK);
+    ck_assert_int_eq(pl_program_new(&sched, true, &program), PL_OK);
+    pl_tick *end = PL_NEW(program.n, pl_tick), makespan;
+    for (uint64_t seed = 0; seed < 20; seed++) {
+        struct pl_cost other = random_costs(6, seed, 900);
+        struct pl_simulation sim = simulate("1f1b", 6, 9, 3, &other, true);
+        ck_assert_int_eq(pl_program_run(&program, &other, end, &makespan), PL_OK);
+        ck_assert_int_eq(makespan, end_of(&sim));
+        pl_simulation_free(&sim);
+        pl_cost_free(&other);
+    }
+    cost.forward[2] = INT64_MAX / 8;
+    ck_assert_int_eq(pl_program_run(&program, &cost, end, &makespan), PL_ECONFIG);
+    free(end);
+    pl_program_free(&program);
+    pl_schedule_free(&sched);
+    pl_cost_free(&cost);
 }
 END_TEST
 
@@ -215,6 +293,7 @@ static void fill(TCase *t)
 {
     tcase_add_loop_test(t, same_rows, 0, n_types());
     tcase_add_test(t, room_is_reused);
+    tcase_add_test(t, program_is_reused);
     tcase_add_test(t, refuses);
 }
 
