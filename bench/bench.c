@@ -11,9 +11,11 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/stats.h"
+#include "bench/accuracy.h"
+#include "bench/bench.h"
+#include "cli/cmd.h"
 #include "gpu/host.h"
 #include "train/run.h"
-#include "bench/bench.h"
 
 void die(int code)
 {
@@ -182,18 +184,42 @@ static void report(const struct bench *b, struct pl_json *json)
     pl_json_end(json, '}');
 }
 
+/* Mean errors against published measurements, with a table of their own. */
+static void report_accuracy(const char *folder, struct pl_json *json)
+{
+    struct pl_accuracy rows[PL_N_ACCURACY];
+    struct pl_depth *depths;
+    int n;
+    pl_cmd_register_families();
+    die(pl_accuracy_measure(folder, rows, &depths, &n));
+    printf("\naccuracy: predicted against published measurements\n");
+    pl_accuracy_print(rows, "", stdout);
+    for (int i = 0; i < PL_N_ACCURACY; i++) {
+        pl_json_begin(json, rows[i].name, '{');
+        pl_json_real(json, "value", rows[i].value);
+        pl_json_text(json, "unit", "%");
+        pl_json_text(json, "peer", rows[i].peer);
+        pl_json_real(json, "peer_value", rows[i].peer_value);
+        pl_json_real(json, "ratio", rows[i].value / rows[i].peer_value);
+        pl_json_real(json, "target", rows[i].target);
+        pl_json_end(json, '}');
+    }
+    for (int i = 0; i < n; i++) free(depths[i].note);
+    free(depths);
+}
+
 int main(int argc, char **argv)
 {
-    if (argc != 4) {
-        fprintf(stderr, "usage: bench HEAPQ.py SIMGRID OUT.json\n");
+    if (argc != 5) {
+        fprintf(stderr, "usage: bench HEAPQ.py SIMGRID MEASURED OUT.json\n");
         return 2;
     }
     pl_memory_keep();
     heapq_script = argv[1];
     simgrid_program = argv[2];
-    FILE *out = fopen(argv[3], "w");
+    FILE *out = fopen(argv[4], "w");
     if (!out) {
-        perror(argv[3]);
+        perror(argv[4]);
         return 1;
     }
     struct pl_json json;
@@ -203,6 +229,7 @@ int main(int argc, char **argv)
            "ratio", "peer is");
     for (size_t i = 0; i < sizeof benches / sizeof *benches; i++)
         report(&benches[i], &json);
+    report_accuracy(argv[3], &json);
     pl_json_end(&json, '}');
     pl_json_close(&json);
     return fclose(out) ? 1 : 0;
