@@ -15,6 +15,8 @@
 /* clang-format on */
 
 static const char *const cost_types[] = {"given", "roofline", NULL};
+static const char *const semantics[] = {"latency", "occupancy", "rendezvous",
+                                        "contention", NULL};
 static const char *const scopes[] = {"auto", "global", "stage", "none", NULL};
 static const char *const fidelities[] = {"auto", "global", "stash", NULL};
 static const char *const starts[] = {"zero", "hold", NULL};
@@ -67,6 +69,31 @@ const struct pl_key pl_keys[] = {
          "part of the shorter op that an overlapped pair of F and BW hides"),
     TIMES("link.time", "0",
           "one transfer between neighbouring devices (one, P-1 or P: a ring)"),
+    NAME("link.semantics", "latency", semantics,
+         "latency: links never fill; occupancy: one message at a time each way; "
+         "rendezvous: Megatron's blocking exchange; contention: messages share "
+         "bandwidth"),
+    TIMES("link.send", "0",
+          "sender's part of a transfer, before it leaves (one, P-1 or P)"),
+    TEXT("link.bandwidth", "",
+         "of each direction of a link, such as 25 GB/s or inf (one, P-1 or P): "
+         "link.bytes / link.bandwidth is added to link.time"),
+    TEXT("link.bytes", "0", "one transfer, such as 16 MiB; goes with link.bandwidth"),
+
+    TEXT("jitter.forward", "",
+         "variation of forwards around cost.forward: 'normal 5%', 'normal 2 ms', "
+         "'lognormal 10%', 'gamma 10%', 'empirical FILE' or none"),
+    TEXT("jitter.backward", "", "the same of backwards, fused ones too"),
+    TEXT("jitter.weight", "", "the same of separate weight gradients"),
+    TEXT("jitter.update", "", "the same of optimizer steps"),
+    TEXT("jitter.activations", "", "the same of transfers of activations"),
+    TEXT("jitter.gradients", "", "the same of transfers of gradients"),
+    TEXT("jitter.slow", "", "slow devices, 'DEVICE:FACTOR ...', such as '3:1.5 7:2'"),
+    TEXT("jitter.slow_links", "",
+         "slow links, 'LINK:FACTOR ...'; link i joins devices i and i + 1"),
+    TEXT("jitter.outages", "",
+         "'DEVICE@FROM+LENGTH ...', such as '3@120ms+500ms': the op that is hit starts "
+         "anew"),
 
     TEXT("cluster.preset", "",
          "cluster.* keys from a built-in cluster, a YAML file, a .xml of NCCL or a "

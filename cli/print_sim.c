@@ -5,6 +5,7 @@
 
 #include "base/json.h"
 #include "cli/print_delay.h"
+#include "cli/print_links.h"
 #include "cli/print_segments.h"
 #include "traces/figure.h"
 
@@ -22,6 +23,7 @@ static bool all_equal(const pl_tick *t, int n)
 
 static bool is_uniform(const struct pl_cost *c)
 {
+    if (pl_cost_has_network(c) || pl_cost_varies(c)) return false;
     return all_equal(c->forward, c->chunks) && all_equal(c->backward, c->chunks) &&
            all_equal(c->weight, c->chunks) && all_equal(c->update, c->chunks) &&
            all_equal(c->next, c->devices) && all_equal(c->prev, c->devices);
@@ -36,10 +38,12 @@ static struct pl_closed closed_of(const struct pl_sim_view *view)
     return closed;
 }
 
-static struct closed_stage closed_stage_of(const struct pl_schedule *sched, int stage)
+/* Those of a run whose times do not vary: then a U may slip past an op. */
+static struct closed_stage closed_stage_of(const struct pl_sim_view *view, int stage)
 {
     struct closed_stage c = {-1, -1, -1, -1};
-    if (sched->type->closed_stage)
+    const struct pl_schedule *sched = &view->sim->schedule;
+    if (sched->type->closed_stage && !pl_cost_varies(view->cost))
         sched->type->closed_stage(&sched->shape, stage, &c.tau_min, &c.tau_max,
                                   &c.versions, &c.peak);
     return c;
@@ -158,7 +162,7 @@ static void print_stages(const struct pl_sim_view *view, FILE *out)
             "mean", "max", "closed", "start-up", "versions", "activations");
     for (int s = 0; s < view->sim->metrics.stages; s++) {
         const struct pl_stage_metrics *x = &view->sim->metrics.stage[s];
-        struct closed_stage c = closed_stage_of(&view->sim->schedule, s);
+        struct closed_stage c = closed_stage_of(view, s);
         char busy[32];
         format_time(x->busy_s, busy, sizeof busy);
         fprintf(out, "%5d %12s ", s, busy);
@@ -172,14 +176,13 @@ static void print_stages(const struct pl_sim_view *view, FILE *out)
 static void print_devices(const struct pl_sim_view *view, FILE *out)
 {
     const struct pl_metrics *m = &view->sim->metrics;
-    const struct pl_schedule *sched = &view->sim->schedule;
     char name[32];
     fprintf(out, "\n%6s %12s %11s  %s\n%6s %12s %11s  %s\n", "", "", "peak", "",
             "device", "busy", "activations", "chunks");
     for (int d = 0; d < m->devices; d++) {
         struct closed_stage c = {-1, -1, -1, -1};
         for (int q = m->stages - 1; q >= 0; q--)
-            if (m->stage[q].device == d) c = closed_stage_of(sched, q);
+            if (m->stage[q].device == d) c = closed_stage_of(view, q);
         char busy[32];
         format_time(m->device[d].busy_s, busy, sizeof busy);
         fprintf(out, "%6d %12s", d, busy);
@@ -196,7 +199,7 @@ static void print_devices(const struct pl_sim_view *view, FILE *out)
             "min", "mean", "max", "closed", "start-up", "versions");
     for (int q = 0; q < m->stages; q++) {
         const struct pl_stage_metrics *x = &m->stage[q];
-        struct closed_stage c = closed_stage_of(sched, q);
+        struct closed_stage c = closed_stage_of(view, q);
         char busy[32];
         format_time(x->busy_s, busy, sizeof busy);
         fprintf(out, "%5s %6d %12s ", pl_instance_name(m, q, name), x->device, busy);
@@ -218,14 +221,17 @@ static void print_shape(const struct pl_sim_view *view, FILE *out)
             sched->type->source);
     fprintf(out,
             "P = %d (stages), m = %d (microbatches per update)%s, %" PRId64
-            " update%s, latency links\n"
-            "U waits for the gradients of %s\n\n",
+            " update%s, %s links\n"
+            "U waits for the gradients of %s\n",
             sched->shape.P, sched->shape.m, chunks, sched->shape.updates,
             sched->shape.updates == 1 ? "" : "s",
+            pl_semantics_names[view->cost->semantics],
             view->barrier ? "all stages (clip.scope global)"
             : sched->type->post_validated
                 ? "its own stage; the global norm is validated afterwards"
                 : "its own stage (clip.scope stage or none)");
+    pl_print_jitter_text(view->cost, out);
+    putc('\n', out);
 }
 
 void pl_print_sim_text(const struct pl_sim_view *view, FILE *out)
@@ -325,7 +331,7 @@ static void json_closed(const struct pl_sim_view *view, struct pl_json *json)
     pl_json_real(json, "bubble_over_ideal", closed.bubble_over_ideal);
     pl_json_begin(json, "stages", '[');
     for (int s = 0; s < view->sim->metrics.stages; s++) {
-        struct closed_stage c = closed_stage_of(&view->sim->schedule, s);
+        struct closed_stage c = closed_stage_of(view, s);
         pl_json_begin(json, NULL, '{');
         pl_json_int(json, "stage", s);
         pl_json_begin(json, "delay", '{');
@@ -353,7 +359,7 @@ void pl_print_sim_json(const struct pl_sim_view *view, FILE *out)
     pl_json_int(&json, "v", sched->shape.v);
     pl_json_int(&json, "replicas", sched->layout.R);
     pl_json_int(&json, "updates", sched->shape.updates);
-    pl_json_text(&json, "link_semantics", "latency");
+    pl_print_links_json(view->cost, &json);
     pl_json_text(&json, "clip_scope", view->barrier ? "global" : "stage");
     pl_json_real(&json, "makespan_s", x->makespan_s);
     pl_json_real(&json, "ideal_s", x->ideal_s);

@@ -139,12 +139,25 @@ static int to_ticks(const char *what, const double *seconds, int n, pl_tick *tic
     return PL_OK;
 }
 
-static int cost_of_estimate(const struct pl_estimate *e, const struct pl_layout *layout,
-                            double overlap, struct pl_cost *cost)
+static struct pl_times sends_of(const struct pl_config *config)
+{
+    struct pl_times sends;
+    sends.t = pl_config_times(config, "link.send", &sends.n);
+    return sends;
+}
+
+static int cost_of_estimate(const struct pl_config *config, const struct pl_estimate *e,
+                            const struct pl_layout *layout, struct pl_cost *cost)
 {
     static const pl_tick none = 0;
     const struct pl_times zero = {&none, 1};
-    struct pl_cost_spec spec = {zero, zero, zero, zero, zero, zero, overlap};
+    struct pl_cost_spec spec = {zero,
+                                zero,
+                                zero,
+                                zero,
+                                zero,
+                                sends_of(config),
+                                pl_config_real(config, "cost.overlap")};
     int rc = pl_cost_new(layout, &spec, cost), C = e->chunks, P = e->devices;
     if (rc) return rc;
     rc = to_ticks("forward", e->forward, C, cost->forward);
@@ -167,7 +180,8 @@ static int roofline_cost(const struct pl_config *config, const struct pl_layout 
     int rc = check_given_keys(config);
     if (!rc) rc = pl_estimate_new(config, layout, &made);
     if (rc) return rc;
-    rc = cost_of_estimate(&made, layout, pl_config_real(config, "cost.overlap"), cost);
+    rc = cost_of_estimate(config, &made, layout, cost);
+    if (!rc) rc = pl_setup_links(config, &made, cost);
     if (rc || !estimate) {
         pl_estimate_free(&made);
         return rc;
@@ -180,7 +194,8 @@ static int roofline_cost(const struct pl_config *config, const struct pl_layout 
 static int given_cost(const struct pl_config *config, const struct pl_layout *layout,
                       struct pl_cost *cost)
 {
-    struct pl_cost_spec spec = {.overlap = pl_config_real(config, "cost.overlap")};
+    struct pl_cost_spec spec = {.overlap = pl_config_real(config, "cost.overlap"),
+                                .send = sends_of(config)};
     struct pl_times *const lists[PL_N_PROFILE] = {
         &spec.forward, &spec.backward, &spec.weight, &spec.update, &spec.link};
     struct pl_profile profile = {.n = 0};
@@ -192,7 +207,7 @@ static int given_cost(const struct pl_config *config, const struct pl_layout *la
             lists[i]->t = pl_config_times(config, cost_keys[i], &lists[i]->n);
     if (!rc) rc = pl_cost_new(layout, &spec, cost);
     pl_profile_free(&profile);
-    return rc;
+    return rc ? rc : pl_setup_links(config, NULL, cost);
 }
 
 int pl_setup_cost(const struct pl_config *config, const struct pl_schedule_type *type,
@@ -321,6 +336,11 @@ static int simulate_segments(const struct pl_config *config, struct pl_setup *ma
     if (!rc) rc = pl_setup_barrier(config, uneven, &made->barrier);
     if (!rc)
         rc = pl_setup_cost(config, types[0], &shapes[0], &made->cost, &made->estimate);
+    if (!rc && made->cost.jitter)
+        rc = pl_fail(PL_EUNSUP,
+                     "jitter.* is given beside segments, which are simulated one by "
+                     "one: draws and outages do not carry over; leave out one of the "
+                     "two");
     if (!rc)
         rc = pl_simulate_segments(made->n_segments, types, shapes, &made->cost,
                                   made->barrier, made->parts, &made->sim);

@@ -235,16 +235,16 @@ static int fill_chunk(struct builder *b, int c, int mtp)
     return time_gradients(b, c, &w);
 }
 
-static int time_hop(const struct builder *b, int from, int to, double *seconds)
+static int time_hop(const struct builder *b, int from, int to, struct pl_route *route,
+                    double *seconds)
 {
     const struct pl_estimate *e = &b->out;
     const struct pl_parallel *p = &e->parallel;
-    struct pl_route route;
     *seconds = 0;
     if (from == to) return PL_OK;
-    int rc = pl_place_route(&e->cluster, &b->place, from, to, &route);
+    int rc = pl_place_route(&e->cluster, &b->place, from, to, route);
     if (rc) return rc;
-    *seconds = pl_seconds(route.latency) + e->boundary_bytes / route.bandwidth;
+    *seconds = pl_seconds(route->latency) + e->boundary_bytes / route->bandwidth;
     if (p->sp || !p->scatter_gather) return PL_OK;
     return exchange(b, PL_AXIS_TP, PL_ALL_GATHER, e->boundary_bytes * p->tp, seconds);
 }
@@ -280,6 +280,7 @@ static void prepare(struct builder *b)
     e->update = PL_NEW(C, double);
     e->next = PL_NEW(P, double);
     e->prev = PL_NEW(P, double);
+    e->hop = PL_NEW(2 * P, struct pl_route);
 }
 
 int pl_estimate_new(const struct pl_config *config, const struct pl_layout *layout,
@@ -299,8 +300,8 @@ int pl_estimate_new(const struct pl_config *config, const struct pl_layout *layo
     if (!rc) rc = time_tied(&b);
     if (!rc) e->boundary_bytes = pl_work_boundary(&e->model, &e->parallel, &e->batch);
     for (int d = 0; d < P && !rc; d++) {
-        rc = time_hop(&b, d, (d + 1) % P, &e->next[d]);
-        if (!rc) rc = time_hop(&b, d, (d + P - 1) % P, &e->prev[d]);
+        rc = time_hop(&b, d, (d + 1) % P, &e->hop[d], &e->next[d]);
+        if (!rc) rc = time_hop(&b, d, (d + P - 1) % P, &e->hop[P + d], &e->prev[d]);
     }
     if (rc)
         pl_estimate_free(e);
@@ -333,5 +334,6 @@ void pl_estimate_free(struct pl_estimate *e)
     free(e->update);
     free(e->next);
     free(e->prev);
+    free(e->hop);
     *e = (struct pl_estimate){.chunks = 0};
 }

@@ -19,6 +19,7 @@ struct pl_estimate {
     double *forward, *backward, *weight; /* [chunks] seconds of one microbatch */
     double *update; /* [chunks] of one optimizer step; gradients' exchange included */
     double *next, *prev; /* [devices] one microbatch to device d + 1, d - 1 mod P */
+    struct pl_route *hop; /* [2 * devices] its way: d to d + 1, devices + d to d - 1 */
     struct pl_chunk_bytes *bytes; /* [chunks] on one GPU */
     double boundary_bytes;        /* of one transfer, per GPU */
     int64_t gpus;                 /* of the whole job */

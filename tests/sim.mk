@@ -40,7 +40,7 @@ tests_test_sim_property_SOURCES = tests/test_sim_property.c tests/sim_case.h
 tests_test_sim_property_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 tests_test_sim_property_LDADD = $(sim_test_libs)
 
-sim_scripts = tests/cli_sim.sh tests/cli_roofline.sh tests/cli_schedule.sh tests/golden/sim-1f1b.test tests/golden/sim-2bw.test \
+sim_scripts = tests/cli_sim.sh tests/cli_roofline.sh tests/cli_links.sh tests/cli_schedule.sh tests/golden/sim-1f1b.test tests/golden/sim-2bw.test \
   tests/golden/sim-pipedream.test tests/golden/sim-gpipe.test \
   tests/golden/sim-interleaved.test tests/golden/sim-zb-v.test
 TESTS += $(sim_scripts)
