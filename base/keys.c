@@ -47,7 +47,8 @@ const struct pl_key pl_keys[] = {
     REAL(
         "schedule.released", "0", 0, 1, "",
         "automatic schedules: part of an activation that B frees, the rest stays for W "
-        "(zero bubble's profiles: 1 - 32 h / (34 h + 5 a s))"),
+        "(zero bubble's profiles: 1 - 32 h / (34 h + 5 a s)); not given with cost.type "
+        "roofline: the model's"),
     TEXT("schedule.file", "",
          "schedule custom: its ops, a schedule CSV of torch.distributed.pipelining"),
 

@@ -284,6 +284,17 @@ bool pl_setup_is_long(const struct pl_config *config)
     return !fits;
 }
 
+/* Of the model's activations the part that B frees, on the chunk that frees least. */
+static double released_by_backward(const struct pl_estimate *e)
+{
+    double least = 1;
+    for (int c = 0; c < e->chunks; c++)
+        if (e->bytes[c].activation)
+            least = fmin(least,
+                         1 - (double)e->bytes[c].kept / (double)e->bytes[c].activation);
+    return fmax(least, 0);
+}
+
 static int simulate_one(const struct pl_config *config, struct pl_setup *made)
 {
     const struct pl_schedule_type *type =
@@ -294,6 +305,8 @@ static int simulate_one(const struct pl_config *config, struct pl_setup *made)
     int fits = pl_shape_fits(&shape);
     rc = pl_setup_barrier(config, type, &made->barrier);
     if (!rc) rc = pl_setup_cost(config, type, &shape, &made->cost, &made->estimate);
+    if (!rc && made->estimate && !pl_config_given(config, "schedule.released"))
+        shape.released = released_by_backward(made->estimate);
     if (!rc && fits && (made->estimate || !pl_stream_can(type)))
         rc = pl_shape_fits(&shape); /* the memory of devices needs all rows */
     if (!rc && fits)
