@@ -189,6 +189,8 @@ const struct pl_key pl_keys[] = {
          "gradients are exchanged during the last backward, weights (zero) during the "
          "next forward"),
     BOOL("parallel.flash", "yes", "fused attention that stores no scores"),
+    BOOL("parallel.fuse_gradients", "yes",
+         "weight gradients are summed inside their products; no: by a pass of its own"),
     BOOL("parallel.scatter_gather", "no",
          "without sp: a stage sends 1/tp of its output from each GPU"),
     INT("parallel.micro_batch", "1", 1, 1048576, "", "sequences in a microbatch"),

@@ -1,7 +1,7 @@
 # Benchmarks: `make bench` prints one table and writes bench.json. Timings are never tests.
 EXTRA_PROGRAMS += %D%/bench
 accuracy_sources = %D%/accuracy.c %D%/accuracy.h cli/cmd.c cli/segments.c cli/families.c \
-  cli/profile.c cli/setup.c cli/measured.c cli/fit.c
+  cli/profile.c cli/setup.c cli/setup_links.c cli/measured.c cli/fit.c
 %C%_bench_SOURCES = %D%/bench.c %D%/bench.h %D%/bench_sim.c $(accuracy_sources)
 %C%_bench_LDADD = $(PL_LIBS) $(PL_SYSLIBS)
 EXTRA_DIST += %D%/heapq_1f1b.py %D%/simgrid_1f1b.cpp

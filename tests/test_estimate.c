@@ -228,6 +228,23 @@ START_TEST(tensor_parallel)
 }
 END_TEST
 
+/* Summing a weight gradient apart moves 10 bytes a parameter and microbatch. */
+START_TEST(unfused_gradients)
+{
+    static const char *const fused[] = {NULL};
+    static const char *const apart[] = {"parallel.fuse_gradients=no", NULL};
+    struct pl_estimate a = estimate_of("smollm-135m", 1, 1, fused),
+                       b = estimate_of("smollm-135m", 1, 1, apart);
+    double rate = a.cluster.gpu.memory_bandwidth * a.cluster.gpu.memory_fraction;
+    /* the tied table gets two gradients */
+    assert_near((b.weight[0] - a.weight[0]) * rate, 10 * (134515008. + 49152 * 576),
+                1e-9, "sum");
+    assert_near(b.forward[0] + b.backward[0], a.forward[0] + a.backward[0], 1e-12, "F");
+    pl_estimate_free(&a);
+    pl_estimate_free(&b);
+}
+END_TEST
+
 START_TEST(throughput)
 {
     static const char *const dp[] = {"parallel.dp=4", "parallel.micro_batch=2", NULL};
@@ -252,6 +269,7 @@ static void fill(TCase *t)
     tcase_add_test(t, soap_step);
     tcase_add_test(t, gradient_exchange);
     tcase_add_test(t, tensor_parallel);
+    tcase_add_test(t, unfused_gradients);
     tcase_add_test(t, throughput);
 }
 
