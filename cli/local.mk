@@ -1,19 +1,22 @@
+# All but main: the tests of cli/ link it too.
+noinst_LIBRARIES += %D%/libcli.a
 bin_PROGRAMS += %D%/pipelag
-%C%_pipelag_SOURCES = %D%/main.c %D%/cmd.h %D%/cmd.c %D%/families.c
-%C%_pipelag_SOURCES += %D%/cmd_config.c
-%C%_pipelag_SOURCES += %D%/cmd_theory.c
-%C%_pipelag_SOURCES += %D%/cmd_model.c %D%/print_model.c %D%/print_model.h
-%C%_pipelag_SOURCES += %D%/setup.c %D%/setup.h %D%/setup_links.c %D%/profile.c %D%/profile.h
-%C%_pipelag_SOURCES += %D%/cmd_sim.c %D%/print_memory.c %D%/print_sim.c %D%/print_sim.h %D%/print_delay.c %D%/print_delay.h %D%/print_links.c %D%/print_links.h %D%/segments.c %D%/segments.h \
-  %D%/print_segments.c %D%/print_segments.h
-%C%_pipelag_SOURCES += %D%/cmd_run.c %D%/experiment.c %D%/experiment.h %D%/job.c %D%/report.c \
+%C%_pipelag_SOURCES = %D%/main.c
+%C%_pipelag_LDADD = cli/libcli.a $(PL_LIBS) $(PL_SYSLIBS)
+%C%_libcli_a_SOURCES = %D%/cmd.h %D%/cmd.c %D%/families.c
+%C%_libcli_a_SOURCES += %D%/cmd_config.c
+%C%_libcli_a_SOURCES += %D%/cmd_theory.c
+%C%_libcli_a_SOURCES += %D%/cmd_model.c %D%/print_model.c %D%/print_model.h
+%C%_libcli_a_SOURCES += %D%/setup.c %D%/setup.h %D%/setup_links.c %D%/profile.c %D%/profile.h
+%C%_libcli_a_SOURCES += %D%/cmd_sim.c %D%/print_memory.c %D%/print_sim.c %D%/print_sim.h %D%/print_delay.c %D%/print_delay.h %D%/print_links.c %D%/print_links.h %D%/segments.c \
+  %D%/segments.h %D%/print_segments.c %D%/print_segments.h
+%C%_libcli_a_SOURCES += %D%/cmd_run.c %D%/experiment.c %D%/experiment.h %D%/job.c %D%/report.c \
   %D%/report.h %D%/report_print.c %D%/session.c %D%/session.h %D%/verdicts.c %D%/verdicts.h %D%/workers.c %D%/workers.h
-%C%_pipelag_SOURCES += %D%/cmd_sweep.c %D%/sweep.h %D%/sweep_point.c %D%/sweep_rows.c \
+%C%_libcli_a_SOURCES += %D%/cmd_sweep.c %D%/sweep.h %D%/sweep_point.c %D%/sweep_rows.c \
   %D%/sweep_table.c %D%/sweep_pool.c %D%/sweep_mpi.c %D%/sweep_query.c %D%/sweep_query.h \
   %D%/sweep_print.c %D%/sweep_print.h
-%C%_pipelag_SOURCES += %D%/cmd_trace.c %D%/cmd_figure.c
-%C%_pipelag_SOURCES += %D%/cmd_cluster.c %D%/print_cluster.c %D%/print_cluster.h \
+%C%_libcli_a_SOURCES += %D%/cmd_trace.c %D%/cmd_figure.c
+%C%_libcli_a_SOURCES += %D%/cmd_cluster.c %D%/print_cluster.c %D%/print_cluster.h \
   %D%/print_place.c %D%/print_place.h
-%C%_pipelag_SOURCES += %D%/cmd_calibrate.c %D%/measured.c %D%/measured.h %D%/fit.c %D%/fit.h \
+%C%_libcli_a_SOURCES += %D%/cmd_calibrate.c %D%/measured.c %D%/measured.h %D%/fit.c %D%/fit.h \
   %D%/print_fit.c %D%/print_fit.h
-%C%_pipelag_LDADD = $(PL_LIBS) $(PL_SYSLIBS)

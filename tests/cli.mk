@@ -5,7 +5,6 @@ EXTRA_DIST += $(cli_tests) %D%/tap.sh %D%/run-golden.sh
 
 check_PROGRAMS += tests/test_report
 TESTS += tests/test_report
-tests_test_report_SOURCES = tests/test_report.c cli/cmd.c cli/experiment.c cli/segments.c cli/families.c \
-  cli/report.c cli/report_print.c cli/setup.c cli/setup_links.c cli/profile.c
+tests_test_report_SOURCES = tests/test_report.c
 tests_test_report_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
-tests_test_report_LDADD = $(PL_LIBS) $(CHECK_LIBS) $(PL_SYSLIBS)
+tests_test_report_LDADD = cli/libcli.a $(PL_LIBS) $(CHECK_LIBS) $(PL_SYSLIBS)
