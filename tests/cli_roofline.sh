@@ -44,8 +44,9 @@ sim --set model.split=balanced --json >"$work/out"
 holds "$(number step_s) < $step"
 ok $? 'a balanced split is faster than a uniform one with the head on top'
 planned() { # ARGS... of a 13B model whose scores are stored: B frees most of them
-    "$PIPELAG" sim --json --schedule zb-2p -P 8 -m 24 --set cost.type=roofline \
+    "$PIPELAG" sim --json --schedule zb-1p -P 8 -m 24 --set cost.type=roofline \
         --set model.preset=gpt-3-13b --set cluster.preset=dgx-a100-80 \
+        --set "cluster.levels=node:8 gpu:8" --set parallel.tp=4 --set parallel.sp=yes \
         --set parallel.flash=no "$@" >"$work/out"
 }
 planned
