@@ -70,9 +70,10 @@ int pl_config_set_value(struct pl_config *config, const char *key, const char *v
  * earlier call. pl_config_arm does it, and so must whoever reads a configuration
  * without arms. Errors: PL_ECONFIG, PL_EINPUT naming the key's place or the file. */
 int pl_config_resolve(struct pl_config *config);
-/* The step for one group: text is YAML, origin starts messages. */
+/* The step for one group: text is YAML, origin starts messages; made: the text is in
+ * no file, so messages give no lines. */
 int pl_config_preset(struct pl_config *config, const char *text, const char *origin,
-                     const char *group);
+                     const char *group, bool made);
 /* Files called *SUFFIX (".json") as presets of group: import makes the YAML text (the
  * caller's to free) and has checked every value. Strings are borrowed. */
 typedef int pl_config_import(const char *path, char **yaml);

@@ -126,7 +126,7 @@ static int apply(struct pl_config *config, const char *group,
     char *origin = made && !import_of(group, chosen->text)
                        ? pl_printf("%s preset '%s'", group, chosen->text)
                        : pl_strdup(chosen->text);
-    rc = pl_config_read_preset(config, text, origin, group, made);
+    rc = pl_config_preset(config, text, origin, group, made);
     free(origin);
     free(text);
     return rc;

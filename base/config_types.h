@@ -71,9 +71,6 @@ void pl_value_clear(struct pl_value *value);
 void pl_value_default(int key, struct pl_value *value);
 /* An arm or a point chooses the preset of the key's group. */
 bool pl_config_arms_preset(const struct pl_config *config, int key);
-/* pl_config_preset; made: a text that is in no file, messages give no lines. */
-int pl_config_read_preset(struct pl_config *config, const char *text,
-                          const char *origin, const char *group, bool made);
 /* Parse n texts as seeds; *seeds is the caller's to free. */
 int pl_seeds_parse(const char *const *texts, int n, const char *where,
                    uint64_t **seeds);

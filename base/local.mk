@@ -1,11 +1,11 @@
 noinst_LIBRARIES += %D%/libbase.a
-%C%_libbase_a_SOURCES = %D%/err.c %D%/err.h %D%/mem.c %D%/mem.h %D%/rng.c %D%/rng.h \
-  %D%/keys.c %D%/config.c %D%/config.h %D%/config_arms.c %D%/config_preset.c %D%/config_print.c \
-  %D%/config_sweep.c %D%/config_table.c %D%/config_types.h %D%/config_value.c %D%/config_read.c \
-  %D%/units.c %D%/units.h %D%/log.c %D%/log.h %D%/stats.c %D%/stats.h %D%/json.c \
-  %D%/json.h %D%/file.c %D%/file.h %D%/yaml.c %D%/yaml.h %D%/builtin.c %D%/builtin.h \
-  %D%/json_read.c %D%/json_read.h %D%/mpi.c %D%/mpi.h
+%C%_libbase_a_SOURCES = %D%/builtin.c %D%/builtin.h %D%/config.c %D%/config.h \
+  %D%/config_arms.c %D%/config_preset.c %D%/config_print.c %D%/config_read.c \
+  %D%/config_read.h %D%/config_read_top.c %D%/config_sweep.c %D%/config_table.c \
+  %D%/config_types.h %D%/config_value.c %D%/err.c %D%/err.h %D%/file.c %D%/file.h \
+  %D%/json.c %D%/json.h %D%/json_read.c %D%/json_read.h %D%/keys.c %D%/log.c %D%/log.h \
+  %D%/mem.c %D%/mem.h %D%/mpi.c %D%/mpi.h %D%/rng.c %D%/rng.h %D%/stats.c %D%/stats.h \
+  %D%/units.c %D%/units.h %D%/xml.c %D%/xml.h %D%/yaml.c %D%/yaml.h
 nodist_%C%_libbase_a_SOURCES = %D%/builtin_data.c
-%C%_libbase_a_CPPFLAGS = $(AM_CPPFLAGS) $(YAML_CFLAGS) $(ZLIB_CFLAGS) $(JANSSON_CFLAGS) $(MPI_CFLAGS)
-%C%_libbase_a_SOURCES += %D%/xml.c %D%/xml.h
-%C%_libbase_a_CPPFLAGS += $(EXPAT_CFLAGS)
+%C%_libbase_a_CPPFLAGS = $(AM_CPPFLAGS) $(YAML_CFLAGS) $(ZLIB_CFLAGS) $(JANSSON_CFLAGS) \
+  $(MPI_CFLAGS) $(EXPAT_CFLAGS)

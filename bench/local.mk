@@ -1,8 +1,8 @@
 # Benchmarks: `make bench` prints one table and writes bench.json. Timings are never tests.
 EXTRA_PROGRAMS += %D%/bench
-accuracy_sources = %D%/accuracy.c %D%/accuracy.h
-%C%_bench_SOURCES = %D%/bench.c %D%/bench.h %D%/bench_sim.c $(accuracy_sources)
-%C%_bench_LDADD = cli/libcli.a $(PL_LIBS) $(PL_SYSLIBS)
+%C%_bench_SOURCES = %D%/bench.c %D%/bench.h %D%/bench_sim.c %D%/accuracy.c \
+  %D%/accuracy.h
+%C%_bench_LDADD = $(PL_LIBS) $(PL_SYSLIBS)
 EXTRA_DIST += %D%/heapq_1f1b.py %D%/simgrid_1f1b.cpp
 CLEANFILES += %D%/bench$(EXEEXT) %D%/simgrid_1f1b bench.json
 

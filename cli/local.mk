@@ -1,15 +1,16 @@
-# All but main: the tests of cli/ link it too.
-noinst_LIBRARIES += %D%/libcli.a
 bin_PROGRAMS += %D%/pipelag
 %C%_pipelag_SOURCES = %D%/main.c
-%C%_pipelag_LDADD = cli/libcli.a $(PL_LIBS) $(PL_SYSLIBS)
+%C%_pipelag_LDADD = $(PL_LIBS) $(PL_SYSLIBS)
+
+# All but main: the tests of cli/ link it too.
+noinst_LIBRARIES += %D%/libcli.a
 %C%_libcli_a_SOURCES = %D%/cmd.h %D%/cmd.c %D%/families.c
 %C%_libcli_a_SOURCES += %D%/cmd_config.c
 %C%_libcli_a_SOURCES += %D%/cmd_theory.c
 %C%_libcli_a_SOURCES += %D%/cmd_model.c %D%/print_model.c %D%/print_model.h
 %C%_libcli_a_SOURCES += %D%/setup.c %D%/setup.h %D%/setup_links.c %D%/profile.c %D%/profile.h
-%C%_libcli_a_SOURCES += %D%/cmd_sim.c %D%/print_memory.c %D%/print_sim.c %D%/print_sim.h %D%/print_delay.c %D%/print_delay.h %D%/print_links.c %D%/print_links.h %D%/segments.c \
-  %D%/segments.h %D%/print_segments.c %D%/print_segments.h
+%C%_libcli_a_SOURCES += %D%/cmd_sim.c %D%/print_memory.c %D%/print_sim.c %D%/print_sim.h %D%/print_delay.c %D%/print_delay.h %D%/print_links.c %D%/print_links.h %D%/segments.c %D%/segments.h \
+  %D%/print_segments.c %D%/print_segments.h
 %C%_libcli_a_SOURCES += %D%/cmd_run.c %D%/experiment.c %D%/experiment.h %D%/job.c %D%/report.c \
   %D%/report.h %D%/report_print.c %D%/session.c %D%/session.h %D%/verdicts.c %D%/verdicts.h %D%/workers.c %D%/workers.h
 %C%_libcli_a_SOURCES += %D%/cmd_sweep.c %D%/sweep.h %D%/sweep_point.c %D%/sweep_rows.c \

@@ -8,6 +8,7 @@
 #include "base/err.h"
 #include "base/rng.h"
 #include "sim/simulate.h"
+#include "tests/runner.h"
 
 enum { US = 1000000 }; /* ticks in a microsecond */
 
@@ -115,20 +116,6 @@ static inline pl_tick end_of(const struct pl_simulation *sim)
     for (int64_t i = 0; i < sim->timeline.n_ops; i++)
         if (sim->timeline.end[i] > end) end = sim->timeline.end[i];
     return end;
-}
-
-static inline int run_tests(const char *name, void (*fill)(TCase *))
-{
-    Suite *suite = suite_create(name);
-    TCase *tests = tcase_create(name);
-    tcase_set_timeout(tests, 120);
-    fill(tests);
-    suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int bad = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return bad ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
 #endif

@@ -10,6 +10,7 @@
 #include "base/err.h"
 #include "sim/model_hf.h"
 #include "sim/work.h"
+#include "tests/runner.h"
 
 static const double GIB = 1024.0 * 1024 * 1024;
 
@@ -191,19 +192,16 @@ START_TEST(activations_of_latent_attention)
 }
 END_TEST
 
-int main(void)
+static void fill(TCase *t)
 {
-    Suite *s = suite_create("activations");
-    TCase *t = tcase_create("activations");
     tcase_add_test(t, activations_of_gpt);
     tcase_add_loop_test(t, memory_table, 0, (int)(sizeof memory / sizeof *memory));
     tcase_add_test(t, activations_of_llama);
     tcase_add_test(t, activations_of_experts);
     tcase_add_test(t, activations_of_latent_attention);
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_ENV);
-    int bad = srunner_ntests_failed(r);
-    srunner_free(r);
-    return bad ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+int main(void)
+{
+    return run_tests("activations", fill);
 }

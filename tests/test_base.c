@@ -12,6 +12,7 @@
 #include "base/rng.h"
 #include "base/stats.h"
 #include "base/units.h"
+#include "tests/runner.h"
 
 static const struct {
     const char *text;
@@ -356,9 +357,5 @@ int main(void)
     tcase_add_test_raise_signal(t, json_unclosed_is_a_bug, 6);
     tcase_add_test(t, errors);
     suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_ENV);
-    int bad = srunner_ntests_failed(r);
-    srunner_free(r);
-    return bad ? EXIT_FAILURE : EXIT_SUCCESS;
+    return run_suite(s);
 }

@@ -9,6 +9,7 @@
 #include "base/config.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "tests/runner.h"
 
 static char path[] = "/tmp/pipelag-config-XXXXXX";
 
@@ -171,10 +172,8 @@ START_TEST(wrong_type_is_a_bug)
 }
 END_TEST
 
-int main(void)
+static void fill(TCase *t)
 {
-    Suite *s = suite_create("arms");
-    TCase *t = tcase_create("arms");
     tcase_add_checked_fixture(t, enter, leave);
     tcase_add_loop_test(t, misspelled_key_is_named, 0, n_keys());
     tcase_add_test(t, arms_are_the_product);
@@ -182,10 +181,9 @@ int main(void)
     tcase_add_test(t, bad_assignments);
     tcase_add_test(t, registered_names);
     tcase_add_test_raise_signal(t, wrong_type_is_a_bug, 6);
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_ENV);
-    int bad = srunner_ntests_failed(r);
-    srunner_free(r);
-    return bad ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+int main(void)
+{
+    return run_tests("arms", fill);
 }

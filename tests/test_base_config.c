@@ -13,6 +13,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/rng.h"
+#include "tests/runner.h"
 
 static char path[] = "/tmp/pipelag-config-XXXXXX";
 
@@ -344,18 +345,15 @@ START_TEST(print_loads_back)
 }
 END_TEST
 
-int main(void)
+static void fill(TCase *t)
 {
-    Suite *s = suite_create("config");
-    TCase *t = tcase_create("config");
     tcase_add_checked_fixture(t, enter, leave);
     tcase_add_loop_test(t, table_is_sound, 0, n_keys());
     tcase_add_loop_test(t, key_refuses_what_it_must, 0, n_keys());
     tcase_add_test(t, print_loads_back);
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_ENV);
-    int bad = srunner_ntests_failed(r);
-    srunner_free(r);
-    return bad ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+int main(void)
+{
+    return run_tests("config", fill);
 }

@@ -14,6 +14,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "tests/runner.h"
 
 static char folder[] = "/tmp/pipelag-test-XXXXXX";
 
@@ -291,10 +292,8 @@ START_TEST(progress_of_nothing)
 }
 END_TEST
 
-int main(void)
+static void fill(TCase *t)
 {
-    Suite *s = suite_create("file");
-    TCase *t = tcase_create("file");
     tcase_add_checked_fixture(t, enter, leave);
     tcase_add_test(t, file_is_whole_or_absent);
     tcase_add_test(t, file_keeps_link_and_mode);
@@ -309,10 +308,9 @@ int main(void)
     tcase_add_test(t, log_lines);
     tcase_add_test(t, progress_on_a_terminal);
     tcase_add_test(t, progress_of_nothing);
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_ENV);
-    int bad = srunner_ntests_failed(r);
-    srunner_free(r);
-    return bad ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+int main(void)
+{
+    return run_tests("file", fill);
 }

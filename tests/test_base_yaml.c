@@ -11,6 +11,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/rng.h"
+#include "tests/runner.h"
 
 static char path[] = "/tmp/pipelag-yaml-XXXXXX";
 
@@ -314,12 +315,10 @@ START_TEST(damaged_files)
 }
 END_TEST
 
-int main(void)
+static void fill(TCase *t)
 {
     int n_keys = 0;
     while (pl_keys[n_keys].name) n_keys++;
-    Suite *s = suite_create("yaml");
-    TCase *t = tcase_create("yaml");
     tcase_set_timeout(t, 30);
     tcase_add_checked_fixture(t, enter, leave);
     tcase_add_loop_test(t, bad_text_gets_one_line, 0, (int)(sizeof bad / sizeof *bad));
@@ -331,10 +330,9 @@ int main(void)
     tcase_add_test(t, pathological_files);
     tcase_add_test(t, too_many_arms);
     tcase_add_test(t, damaged_files);
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_ENV);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+int main(void)
+{
+    return run_tests("yaml", fill);
 }

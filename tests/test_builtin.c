@@ -10,6 +10,7 @@
 #include "base/builtin.h"
 #include "base/config.h"
 #include "base/err.h"
+#include "tests/runner.h"
 
 /* Read a text as a configuration file. */
 static int load(struct pl_config *config, const char *text)
@@ -70,16 +71,13 @@ START_TEST(names)
 }
 END_TEST
 
-int main(void)
+static void fill(TCase *t)
 {
-    Suite *s = suite_create("builtin");
-    TCase *t = tcase_create("builtin");
     tcase_add_test(t, each_preset_loads);
     tcase_add_test(t, names);
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_ENV);
-    int bad = srunner_ntests_failed(r);
-    srunner_free(r);
-    return bad ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+int main(void)
+{
+    return run_tests("builtin", fill);
 }

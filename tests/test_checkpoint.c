@@ -17,6 +17,7 @@
 #include "base/mem.h"
 #include "base/rng.h"
 #include "toy.h"
+#include "tests/runner.h"
 
 enum { UPDATES = 60, KILLED_UPDATES = 300 };
 static const struct pl_device *const dev = &pl_device_ref;
@@ -344,11 +345,8 @@ START_TEST(diverged_runs_stay_diverged)
 }
 END_TEST
 
-int main(void)
+static void fill(TCase *t)
 {
-    Suite *s = suite_create("checkpoint");
-    TCase *t = tcase_create("files");
-    tcase_set_timeout(t, 120);
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_add_loop_test(t, stop_and_resume, 0, 11);
     tcase_add_test(t, damage_is_refused);
@@ -356,10 +354,9 @@ int main(void)
     tcase_add_test(t, full_disk_keeps_the_last_good_one);
     tcase_add_test(t, sigkill_and_resume);
     tcase_add_test(t, diverged_runs_stay_diverged);
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_ENV);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+int main(void)
+{
+    return run_tests("checkpoint", fill);
 }

@@ -1,5 +1,6 @@
 /* Levels, routes and placement: what a message shares with others, by hand and as
  * properties of random clusters. */
+#include "tests/runner.h"
 #include "tests/cluster_case.h"
 
 #include <math.h>
@@ -405,10 +406,8 @@ START_TEST(bad_places)
 }
 END_TEST
 
-int main(void)
+static void fill(TCase *t)
 {
-    Suite *s = suite_create("cluster");
-    TCase *t = tcase_create("cluster");
     tcase_add_test(t, level_texts);
     tcase_add_test(t, settings);
     tcase_add_test(t, routes_by_hand);
@@ -419,10 +418,9 @@ int main(void)
     tcase_add_test(t, groups_divide_the_ranks);
     tcase_add_test(t, stages_send_together);
     tcase_add_test(t, bad_places);
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_ENV);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+int main(void)
+{
+    return run_tests("cluster", fill);
 }

@@ -1,6 +1,7 @@
 /* Topologies of nvidia-smi and NCCL: the same machine in both formats is the same node,
  * with the right links, NICs and sockets; damaged files are refused in one line. */
 #define _XOPEN_SOURCE 700
+#include "tests/runner.h"
 #include "tests/cluster_case.h"
 
 #include <math.h>
@@ -372,11 +373,9 @@ START_TEST(xml)
 }
 END_TEST
 
-int main(void)
+static void fill(TCase *t)
 {
     pl_cluster_register();
-    Suite *s = suite_create("cluster-import");
-    TCase *t = tcase_create("cluster-import");
     tcase_add_test(t, nvswitch);
     tcase_add_test(t, cube_mesh);
     tcase_add_test(t, pcie_only);
@@ -386,10 +385,9 @@ int main(void)
     tcase_add_test(t, any_damage);
     tcase_add_test(t, other_refusals);
     tcase_add_test(t, xml);
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_ENV);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+int main(void)
+{
+    return run_tests("cluster-import", fill);
 }

@@ -1,5 +1,6 @@
 /* Collectives: the formula term by term, properties, and measured tables with the error
  * of each row printed. */
+#include "tests/runner.h"
 #include "tests/cluster_case.h"
 
 #include <math.h>
@@ -300,10 +301,8 @@ START_TEST(bad_groups)
 }
 END_TEST
 
-int main(void)
+static void fill(TCase *t)
 {
-    Suite *s = suite_create("collective");
-    TCase *t = tcase_create("collective");
     tcase_add_test(t, vtrain_table);
     tcase_add_test(t, playbook_table);
     tcase_add_test(t, other_measurements);
@@ -312,10 +311,9 @@ int main(void)
     tcase_add_test(t, switch_reduction);
     tcase_add_test(t, properties);
     tcase_add_test(t, bad_groups);
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_ENV);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+int main(void)
+{
+    return run_tests("collective", fill);
 }

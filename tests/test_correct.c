@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "theory/stability.h"
 #include "toy.h"
+#include "tests/runner.h"
 
 enum { UPDATES = 40, WIDTH = 3 };
 static const struct pl_device *const dev = &pl_device_ref;
@@ -284,10 +285,8 @@ START_TEST(stability_limit_is_observed)
 }
 END_TEST
 
-int main(void)
+static void fill(TCase *t)
 {
-    Suite *s = suite_create("correct");
-    TCase *t = tcase_create("correctors");
     tcase_set_timeout(t, 60);
     tcase_add_test(t, coefficients);
     tcase_add_loop_test(t, feedback_is_prediction, 0, 24);
@@ -296,10 +295,9 @@ int main(void)
     tcase_add_test(t, segments);
     tcase_add_test(t, history_crosses_a_switch);
     tcase_add_loop_test(t, stability_limit_is_observed, 0, 27);
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_ENV);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+int main(void)
+{
+    return run_tests("correct", fill);
 }

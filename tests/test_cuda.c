@@ -3,6 +3,7 @@
  * tests/cuda_shim.sh builds for the CPU. Without a device: SKIP and the loader's or the
  * device's reason. */
 #include "base/err.h"
+#include "tests/runner.h"
 #include "tests/conformance.h"
 
 #include <check.h>
@@ -100,22 +101,18 @@ static int probe(void)
            WEXITSTATUS(status) == 1;
 }
 
-int main(void)
+static void fill(TCase *all)
 {
-    if (probe()) return EXIT_SUCCESS;
     int ops = 0;
     while (conformance_table[ops].op) ops++;
-    Suite *suite = suite_create("cuda");
-    TCase *all = tcase_create("all");
     tcase_add_loop_test(all, conforms, 0, ops);
     tcase_add_test(all, memory);
     tcase_add_test(all, opens_again);
     tcase_add_test(all, head_size_too_large);
-    tcase_set_timeout(all, 120);
-    suite_add_tcase(suite, all);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+int main(void)
+{
+    if (probe()) return EXIT_SUCCESS;
+    return run_tests("cuda", fill);
 }

@@ -10,6 +10,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "train/data.h"
+#include "tests/runner.h"
 
 enum { T = 16, HEADER = 256 };
 
@@ -250,10 +251,8 @@ START_TEST(grammar_has_structure)
 }
 END_TEST
 
-int main(void)
+static void fill(TCase *t)
 {
-    Suite *s = suite_create("data");
-    TCase *t = tcase_create("data");
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_add_test(t, windows_are_pure);
     tcase_add_test(t, train_never_meets_validation);
@@ -263,10 +262,9 @@ int main(void)
     tcase_add_test(t, bad_arguments_are_configuration_errors);
     tcase_add_test(t, every_kind_is_listed);
     tcase_add_test(t, grammar_has_structure);
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_ENV);
-    int bad = srunner_ntests_failed(r);
-    srunner_free(r);
-    return bad ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+int main(void)
+{
+    return run_tests("data", fill);
 }

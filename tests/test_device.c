@@ -2,6 +2,7 @@
  * devices. */
 #include "base/err.h"
 #include "gpu/host.h"
+#include "tests/runner.h"
 #include "tests/conformance.h"
 
 #include <cblas.h>
@@ -170,9 +171,5 @@ int main(void)
     tcase_add_test(rest, memory);
     tcase_add_test(rest, cblas_is_openblas);
     suite_add_tcase(suite, rest);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return run_suite(suite);
 }

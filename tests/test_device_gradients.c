@@ -5,6 +5,7 @@
 #include "base/mem.h"
 #include "base/rng.h"
 #include "gpu/device.h"
+#include "tests/runner.h"
 
 #include <check.h>
 #include <math.h>
@@ -160,15 +161,12 @@ START_TEST(central_differences)
 }
 END_TEST
 
+static void fill(TCase *all)
+{
+    tcase_add_loop_test(all, central_differences, 0, sizeof ops / sizeof *ops);
+}
+
 int main(void)
 {
-    Suite *suite = suite_create("device gradients");
-    TCase *all = tcase_create("all");
-    tcase_add_loop_test(all, central_differences, 0, sizeof ops / sizeof *ops);
-    suite_add_tcase(suite, all);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return run_tests("device gradients", fill);
 }

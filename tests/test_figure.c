@@ -7,6 +7,7 @@
 
 #include "base/err.h"
 #include "base/file.h"
+#include "tests/runner.h"
 #include "tests/trace_sample.h"
 #include "traces/figure.h"
 
@@ -393,10 +394,8 @@ START_TEST(ascii_fits)
 }
 END_TEST
 
-int main(void)
+static void fill(TCase *t)
 {
-    Suite *s = suite_create("figure");
-    TCase *t = tcase_create("figure");
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_set_timeout(t, 20);
     tcase_add_test(t, xml_checker);
@@ -411,10 +410,9 @@ int main(void)
     tcase_add_test(t, ascii);
     tcase_add_test(t, ascii_chunks);
     tcase_add_loop_test(t, ascii_fits, 0, 12);
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_ENV);
-    int bad = srunner_ntests_failed(r);
-    srunner_free(r);
-    return bad ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+int main(void)
+{
+    return run_tests("figure", fill);
 }

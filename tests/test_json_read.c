@@ -6,6 +6,7 @@
 
 #include "base/err.h"
 #include "base/json_read.h"
+#include "tests/runner.h"
 
 static const char text[] =
     "{\"a\": {\"b\": [1, 2.5, \"x\", true, null, {\"c\": 7}]}, \"n\": -3,\n"
@@ -111,17 +112,14 @@ START_TEST(broken_texts)
 }
 END_TEST
 
-int main(void)
+static void fill(TCase *t)
 {
-    Suite *s = suite_create("json_read");
-    TCase *t = tcase_create("json_read");
     tcase_add_test(t, values);
     tcase_add_test(t, refusals);
     tcase_add_test(t, broken_texts);
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_ENV);
-    int bad = srunner_ntests_failed(r);
-    srunner_free(r);
-    return bad ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+int main(void)
+{
+    return run_tests("json_read", fill);
 }

@@ -10,6 +10,7 @@
 #include "base/err.h"
 #include "sim/model.h"
 #include "sim/model_hf.h"
+#include "tests/runner.h"
 
 /* The model that "key=value" settings, ending with NULL, describe. */
 static int describe(const char *const *settings, struct pl_model *out)
@@ -207,7 +208,7 @@ static int import(const char *json, struct pl_model *out)
     pl_json_free(file);
     if (rc) return rc;
     struct pl_config *config = pl_config_new();
-    rc = pl_config_preset(config, yaml, "config.json", "model");
+    rc = pl_config_preset(config, yaml, "config.json", "model", false);
     if (!rc) rc = pl_model_read(config, out);
     pl_config_free(config);
     free(yaml);
@@ -356,10 +357,8 @@ START_TEST(plain_models)
 }
 END_TEST
 
-int main(void)
+static void fill(TCase *t)
 {
-    Suite *s = suite_create("model");
-    TCase *t = tcase_create("model");
     tcase_add_loop_test(t, counts_are_published, 0,
                         (int)(sizeof published / sizeof *published));
     tcase_add_test(t, counts_of_papers);
@@ -369,10 +368,9 @@ int main(void)
     tcase_add_loop_test(t, broken_json, 0, (int)(sizeof broken / sizeof *broken));
     tcase_add_loop_test(t, wrong_models, 0, (int)(sizeof wrong / sizeof *wrong));
     tcase_add_test(t, plain_models);
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_ENV);
-    int bad = srunner_ntests_failed(r);
-    srunner_free(r);
-    return bad ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+int main(void)
+{
+    return run_tests("model", fill);
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "tests/runner.h"
 #include "tests/net_fixture.h"
 
 enum { B = 2, T = 5 };
@@ -338,10 +339,8 @@ static int n_devices(void)
     return n;
 }
 
-int main(void)
+static void fill(TCase *t)
 {
-    Suite *s = suite_create("net");
-    TCase *t = tcase_create("net");
     tcase_set_timeout(t, 60);
     tcase_add_loop_test(t, tables_are_consistent, 0, 2);
     tcase_add_test(t, names_and_shapes_are_hugging_face);
@@ -353,10 +352,9 @@ int main(void)
     tcase_add_test(t, memory_is_counted_and_refused);
     tcase_add_test(t, bad_arguments);
     tcase_add_loop_test(t, devices_agree, 0, n_devices());
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_ENV);
-    int bad = srunner_ntests_failed(r);
-    srunner_free(r);
-    return bad ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+int main(void)
+{
+    return run_tests("net", fill);
 }

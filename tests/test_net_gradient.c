@@ -12,6 +12,7 @@
 
 #include "base/mem.h"
 #include "base/rng.h"
+#include "tests/runner.h"
 #include "tests/net_fixture.h"
 
 enum { B = 2, T = 5 };
@@ -130,17 +131,14 @@ START_TEST(finds_wrong_gradients)
 }
 END_TEST
 
-int main(void)
+static void fill(TCase *t)
 {
-    Suite *s = suite_create("net_gradient");
-    TCase *t = tcase_create("gradient");
     tcase_set_timeout(t, 60);
     tcase_add_loop_test(t, agrees_with_differences, 0, 4);
     tcase_add_test(t, finds_wrong_gradients);
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_ENV);
-    int bad = srunner_ntests_failed(r);
-    srunner_free(r);
-    return bad ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+int main(void)
+{
+    return run_tests("net_gradient", fill);
 }

@@ -7,6 +7,7 @@
 
 #include "base/rng.h"
 #include "train/optim.h"
+#include "tests/runner.h"
 
 static const struct pl_device *const dev = &pl_device_ref;
 
@@ -324,10 +325,8 @@ START_TEST(registry)
 }
 END_TEST
 
-int main(void)
+static void fill(TCase *t)
 {
-    Suite *s = suite_create("optim");
-    TCase *t = tcase_create("rules");
     tcase_add_loop_test(t, golden_vectors, 0, N_GOLDEN);
     tcase_add_loop_test(t, golden_vectors_can_fail, 0, N_GOLDEN);
     tcase_add_test(t, muon_ema_is_sum_form);
@@ -338,10 +337,9 @@ int main(void)
     tcase_add_test(t, ns_identities);
     tcase_add_test(t, schedules);
     tcase_add_test(t, registry);
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_ENV);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+int main(void)
+{
+    return run_tests("optim", fill);
 }

@@ -6,6 +6,7 @@
 
 #include "base/err.h"
 #include "base/file.h"
+#include "tests/runner.h"
 #include "tests/trace_sample.h"
 #include "traces/ops.h"
 #include "traces/perfetto.h"
@@ -164,20 +165,17 @@ START_TEST(refused)
 }
 END_TEST
 
-int main(void)
+static void fill(TCase *t)
 {
-    Suite *s = suite_create("perfetto");
-    TCase *t = tcase_create("perfetto");
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_add_loop_test(t, lanes_are_serial, 0, 40);
     tcase_add_test(t, lookups);
     tcase_add_test(t, ranks);
     tcase_add_test(t, export);
     tcase_add_test(t, refused);
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_ENV);
-    int bad = srunner_ntests_failed(r);
-    srunner_free(r);
-    return bad ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+int main(void)
+{
+    return run_tests("perfetto", fill);
 }

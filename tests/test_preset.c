@@ -9,6 +9,7 @@
 #include "base/config.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "tests/runner.h"
 
 static char folder[] = "/tmp/pipelag-test-XXXXXX";
 
@@ -217,19 +218,18 @@ START_TEST(imports)
     c = pl_config_new();
     ck_assert_int_eq(pl_config_set(c, "model.hidden=16", "--set"), 0);
     ck_assert_int_eq(
-        pl_config_preset(c, "model: {hidden: 8, layers: 4}", "text", "model"), 0);
+        pl_config_preset(c, "model: {hidden: 8, layers: 4}", "text", "model", false),
+        0);
     ck_assert_int_eq(layers(c), 4);
     ck_assert_int_eq(pl_config_int(c, "model.hidden"), 16);
-    ck_assert_int_eq(pl_config_preset(c, "model: {layers: 4}", "text", "link"),
+    ck_assert_int_eq(pl_config_preset(c, "model: {layers: 4}", "text", "link", false),
                      PL_ECONFIG);
     pl_config_free(c);
 }
 END_TEST
 
-int main(void)
+static void fill(TCase *t)
 {
-    Suite *s = suite_create("preset");
-    TCase *t = tcase_create("preset");
     tcase_add_checked_fixture(t, enter, leave);
     tcase_add_test(t, everything_else_wins);
     tcase_add_test(t, resolving_again_replaces);
@@ -237,10 +237,9 @@ int main(void)
     tcase_add_test(t, arm_with_unknown_preset);
     tcase_add_test(t, files);
     tcase_add_test(t, imports);
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_ENV);
-    int bad = srunner_ntests_failed(r);
-    srunner_free(r);
-    return bad ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+int main(void)
+{
+    return run_tests("preset", fill);
 }

@@ -8,6 +8,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "train/problem.h"
+#include "tests/runner.h"
 
 enum { N = 7 };
 static const double h[N] = {4, 2, 1, 0.5, 0.25, 0, -0.125};
@@ -167,19 +168,16 @@ START_TEST(bad_arguments)
 }
 END_TEST
 
-int main(void)
+static void fill(TCase *t)
 {
-    Suite *s = suite_create("quadratic");
-    TCase *t = tcase_create("quadratic");
     tcase_add_loop_test(t, eigenbasis_is_exact, 1, N + 1);
     tcase_add_test(t, rotation_keeps_invariants);
     tcase_add_loop_test(t, stages_do_not_change_it, 1, N + 1);
     tcase_add_test(t, noise_has_its_size);
     tcase_add_test(t, bad_arguments);
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_ENV);
-    int bad = srunner_ntests_failed(r);
-    srunner_free(r);
-    return bad ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+int main(void)
+{
+    return run_tests("quadratic", fill);
 }

@@ -11,6 +11,7 @@
 #include "base/mem.h"
 #include "cli/cmd.h"
 #include "cli/report.h"
+#include "tests/runner.h"
 
 static const char yaml[] =
     "title: made up\n"
@@ -154,20 +155,17 @@ START_TEST(roots)
 }
 END_TEST
 
-int main(void)
+static void add_tests(TCase *t)
 {
-    Suite *s = suite_create("report");
-    TCase *t = tcase_create("report");
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_add_test(t, gaps);
     tcase_add_test(t, times);
     tcase_add_test(t, diverged);
     tcase_add_test(t, wrong_baseline);
     tcase_add_test(t, roots);
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_ENV);
-    int bad = srunner_ntests_failed(r);
-    srunner_free(r);
-    return bad ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+int main(void)
+{
+    return run_tests("report", add_tests);
 }

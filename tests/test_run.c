@@ -8,6 +8,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "toy.h"
+#include "tests/runner.h"
 
 enum { UPDATES = 24 };
 static const struct pl_device *const dev = &pl_device_ref;
@@ -320,10 +321,8 @@ START_TEST(determinism_and_devices)
 }
 END_TEST
 
-int main(void)
+static void fill(TCase *t)
 {
-    Suite *s = suite_create("run");
-    TCase *t = tcase_create("loop");
     tcase_add_loop_test(t, delay_0_is_the_plain_loop, 0, 3);
     tcase_add_loop_test(t, reads_what_the_map_says, 0, 3);
     tcase_add_test(t, fused_equals_replayed);
@@ -331,10 +330,9 @@ int main(void)
     tcase_add_loop_test(t, divergence_is_a_result, 0, 3);
     tcase_add_loop_test(t, evaluations_and_times, 0, 2);
     tcase_add_loop_test(t, determinism_and_devices, 0, 3);
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_ENV);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+int main(void)
+{
+    return run_tests("run", fill);
 }

@@ -7,6 +7,7 @@
 
 #include "base/err.h"
 #include "train/run.h"
+#include "tests/runner.h"
 
 enum { UPDATES = 30, BATCH = 8, T = 16 };
 
@@ -187,19 +188,16 @@ START_TEST(quadratic_closed_form)
 }
 END_TEST
 
-int main(void)
+static void fill(TCase *t)
 {
-    Suite *s = suite_create("run_llama");
-    TCase *t = tcase_create("net");
     tcase_set_timeout(t, 60);
     tcase_add_loop_test(t, learns, 0, 3);
     tcase_add_loop_test(t, devices_and_paths_agree, 0, 2);
     tcase_add_test(t, tied_head);
     tcase_add_test(t, quadratic_closed_form);
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_ENV);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+int main(void)
+{
+    return run_tests("run_llama", fill);
 }

@@ -6,6 +6,7 @@
 
 #include "base/err.h"
 #include "toy.h"
+#include "tests/runner.h"
 
 enum { UPDATES = 24 };
 static const struct pl_device *const dev = &pl_device_ref;
@@ -100,16 +101,13 @@ START_TEST(bytes_are_known_before)
 }
 END_TEST
 
-int main(void)
+static void fill(TCase *t)
 {
-    Suite *s = suite_create("run_spec");
-    TCase *t = tcase_create("spec");
     tcase_add_test(t, bad_specs_are_refused);
     tcase_add_loop_test(t, bytes_are_known_before, 0, 3);
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_ENV);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+int main(void)
+{
+    return run_tests("run_spec", fill);
 }

@@ -10,6 +10,7 @@
 #include "base/err.h"
 #include "base/rng.h"
 #include "sim/split.h"
+#include "tests/runner.h"
 
 /* Largest sum and sum of squares of a cut. */
 static void judge(const double *cost, const int *first, int C, double *largest,
@@ -227,20 +228,17 @@ START_TEST(prediction_modules)
 }
 END_TEST
 
-int main(void)
+static void fill(TCase *t)
 {
-    Suite *s = suite_create("split");
-    TCase *t = tcase_create("split");
     tcase_add_test(t, balance_is_optimal);
     tcase_add_test(t, uniform_and_balanced);
     tcase_add_test(t, layouts);
     tcase_add_loop_test(t, bad_layouts, 0, (int)(sizeof bad / sizeof *bad));
     tcase_add_test(t, chunks_add_up);
     tcase_add_test(t, prediction_modules);
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_ENV);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+int main(void)
+{
+    return run_tests("split", fill);
 }

@@ -1,6 +1,7 @@
 #include "base/mem.h"
 #include "base/rng.h"
 #include "gpu/svd.h"
+#include "tests/runner.h"
 
 #include <check.h>
 #include <float.h>
@@ -121,17 +122,14 @@ START_TEST(extreme_scales)
 }
 END_TEST
 
-int main(void)
+static void fill(TCase *all)
 {
-    Suite *suite = suite_create("svd");
-    TCase *all = tcase_create("all");
     tcase_add_loop_test(all, random_matrices, 0, sizeof shapes / sizeof *shapes);
     tcase_add_test(all, known_values);
     tcase_add_test(all, extreme_scales);
-    suite_add_tcase(suite, all);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+int main(void)
+{
+    return run_tests("svd", fill);
 }

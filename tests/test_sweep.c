@@ -13,6 +13,7 @@
 #include "cli/cmd.h"
 #include "cli/sweep.h"
 #include "cli/sweep_query.h"
+#include "tests/runner.h"
 
 static char path[] = "/tmp/pipelag-sweep-XXXXXX";
 
@@ -514,9 +515,5 @@ int main(void)
     suite_add_tcase(suite, config);
     suite_add_tcase(suite, rows);
     suite_add_tcase(suite, table);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? 1 : 0;
+    return run_suite(suite);
 }

@@ -11,6 +11,7 @@
 #include "base/err.h"
 #include "base/rng.h"
 #include "theory/bound.h"
+#include "tests/runner.h"
 
 static const struct pl_bound_input plain = {
     .delta = 2,
@@ -342,10 +343,8 @@ START_TEST(wrong_bound_is_seen)
 }
 END_TEST
 
-int main(void)
+static void fill(TCase *test)
 {
-    Suite *suite = suite_create("theory/bound");
-    TCase *test = tcase_create("bound");
     tcase_set_timeout(test, 60);
     tcase_add_test(test, by_hand);
     tcase_add_test(test, monotone);
@@ -355,10 +354,9 @@ int main(void)
     tcase_add_test(test, bad_input);
     tcase_add_test(test, runs_stay_below);
     tcase_add_test(test, wrong_bound_is_seen);
-    suite_add_tcase(suite, test);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+int main(void)
+{
+    return run_tests("theory/bound", fill);
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "theory/claim.h"
+#include "tests/runner.h"
 
 static struct pl_verdict verdicts[32];
 
@@ -232,10 +233,8 @@ START_TEST(noise_floor)
 }
 END_TEST
 
-int main(void)
+static void fill(TCase *test)
 {
-    Suite *suite = suite_create("theory/claim");
-    TCase *test = tcase_create("claim");
     tcase_add_test(test, gap_words);
     tcase_add_test(test, gap_diverged);
     tcase_add_test(test, bound_words);
@@ -246,10 +245,9 @@ int main(void)
     tcase_add_test(test, nothing_run);
     tcase_add_test(test, paired_interval);
     tcase_add_test(test, noise_floor);
-    suite_add_tcase(suite, test);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+int main(void)
+{
+    return run_tests("theory/claim", fill);
 }

@@ -6,6 +6,7 @@
 
 #include "base/rng.h"
 #include "theory/stability.h"
+#include "tests/runner.h"
 
 #define HB PL_HEAVY_BALL
 #define NV PL_NESTEROV
@@ -290,10 +291,8 @@ START_TEST(noise_monte_carlo)
 }
 END_TEST
 
-int main(void)
+static void fill(TCase *test)
 {
-    Suite *suite = suite_create("theory/stability");
-    TCase *test = tcase_create("stability");
     tcase_set_timeout(test, 60);
     tcase_add_loop_test(test, limit_table, 0, 5);
     tcase_add_test(test, limit_nesterov);
@@ -308,10 +307,9 @@ int main(void)
     tcase_add_test(test, noise_nesterov_sync);
     tcase_add_test(test, noise_range);
     tcase_add_test(test, noise_monte_carlo);
-    suite_add_tcase(suite, test);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+int main(void)
+{
+    return run_tests("theory/stability", fill);
 }

@@ -10,6 +10,7 @@
 
 #include "base/err.h"
 #include "base/file.h"
+#include "tests/runner.h"
 #include "tests/trace_sample.h"
 #include "traces/table.h"
 
@@ -248,9 +249,5 @@ int main(void)
     TCase *bugs = tcase_create("bugs");
     tcase_add_test_raise_signal(bugs, unknown_column_is_a_bug, SIGABRT);
     suite_add_tcase(s, bugs);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_ENV);
-    int bad = srunner_ntests_failed(r);
-    srunner_free(r);
-    return bad ? EXIT_FAILURE : EXIT_SUCCESS;
+    return run_suite(s);
 }

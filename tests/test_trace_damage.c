@@ -8,6 +8,7 @@
 
 #include "base/err.h"
 #include "base/file.h"
+#include "tests/runner.h"
 #include "tests/trace_sample.h"
 
 /* HDF5 1.10.8 itself leaks on some damaged files; under --enable-sanitize only ours
@@ -126,20 +127,17 @@ START_TEST(shuffled)
 }
 END_TEST
 
-int main(void)
+static void fill(TCase *t)
 {
-    Suite *s = suite_create("trace_damage");
-    TCase *t = tcase_create("damage");
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_set_timeout(t, 60);
     tcase_add_loop_test(t, flipped, 0, PARTS);
     tcase_add_loop_test(t, cut, 0, CUTS);
     tcase_add_loop_test(t, zeroed, 0, CUTS);
     tcase_add_loop_test(t, shuffled, 0, CUTS);
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_ENV);
-    int bad = srunner_ntests_failed(r);
-    srunner_free(r);
-    return bad ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+int main(void)
+{
+    return run_tests("trace_damage", fill);
 }

@@ -9,6 +9,7 @@
 #include "base/err.h"
 #include "sim/model_hf.h"
 #include "sim/work.h"
+#include "tests/runner.h"
 
 static struct pl_model preset(const char *name)
 {
@@ -313,10 +314,8 @@ START_TEST(refusals)
 }
 END_TEST
 
-int main(void)
+static void fill(TCase *t)
 {
-    Suite *s = suite_create("work");
-    TCase *t = tcase_create("work");
     tcase_add_test(t, flops_of_gpt);
     tcase_add_test(t, flops_are_those_of_mfu);
     tcase_add_test(t, products);
@@ -324,10 +323,9 @@ int main(void)
     tcase_add_test(t, exchanges);
     tcase_add_test(t, boundary);
     tcase_add_test(t, refusals);
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_ENV);
-    int bad = srunner_ntests_failed(r);
-    srunner_free(r);
-    return bad ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+int main(void)
+{
+    return run_tests("work", fill);
 }
