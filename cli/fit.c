@@ -11,7 +11,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 
-enum { SCAN = 13, STEPS = 60, LEAVE_OUT = 4 };
+enum { SCAN = 7, STEPS = 60, LEAVE_OUT = 4 };
 static const double smallest_time = 1e-9, largest_time = 1; /* s, of a duration key */
 
 struct solver {
@@ -244,7 +244,7 @@ static int step(struct solver *s, double *lambda, double *moved)
             u[k] = fmin(fmax(s->u[k] + d[k], 0), 1);
             size = fmax(size, fabs(u[k] - s->u[k]));
         }
-        if (size < 1e-9) return PL_OK;
+        if (size < 1e-7) return PL_OK;
         rc = residuals(s, u, s->trial);
         if (rc || !(square(s->trial, n) < now)) continue;
         memcpy(s->u, u, sizeof u);
@@ -279,7 +279,7 @@ static int minimise(struct solver *s)
     double lambda = 1e-3, moved = 1;
     int rc = scan(s);
     if (!rc) rc = jacobian(s);
-    for (int i = 0; i < STEPS && moved > 1e-8 && !rc; i++) {
+    for (int i = 0; i < STEPS && moved > 1e-6 && !rc; i++) {
         rc = step(s, &lambda, &moved);
         if (!rc && moved > 0) rc = jacobian(s);
     }

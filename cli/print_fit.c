@@ -158,6 +158,7 @@ void pl_print_fit_json(const struct pl_fit *fit, FILE *out)
         pl_json_real(&j, "error_mean_abs_fitted", fit->error_fitted);
         pl_json_real(&j, "error_mean_fitted", fit->bias_fitted);
         pl_json_real(&j, "error_mean_abs_left_out", fit->error_left_out);
+        pl_json_int(&j, "evaluations", fit->evaluations);
     }
     pl_json_begin(&j, "fit", '[');
     for (int k = 0; k < fit->n_keys; k++) {
