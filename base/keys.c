@@ -189,6 +189,8 @@ const struct pl_key pl_keys[] = {
          "gradients are exchanged during the last backward, weights (zero) during the "
          "next forward"),
     BOOL("parallel.flash", "yes", "fused attention that stores no scores"),
+    BOOL("parallel.grad_16", "no",
+         "gradients are summed and exchanged in 2 bytes, not fp32"),
     BOOL("parallel.fuse_gradients", "yes",
          "weight gradients are summed inside their products; no: by a pass of its own"),
     BOOL("parallel.scatter_gather", "no",

@@ -146,10 +146,11 @@ static int time_gradients(struct builder *b, int c, const struct pl_work *w)
 {
     struct pl_estimate *e = &b->out;
     bool overlap = pl_config_bool(b->config, "parallel.overlap");
+    double width = e->parallel.grad_16 ? 2 : 4; /* bytes of a gradient */
     double dense = w->params - w->expert_params, reduce = 0, gather = 0;
     enum pl_collective op = e->parallel.zero ? PL_REDUCE_SCATTER : PL_ALL_REDUCE;
-    int rc = exchange(b, PL_AXIS_DP_CP, op, 4 * dense, &reduce);
-    if (!rc) rc = exchange(b, PL_AXIS_EDP, op, 4 * w->expert_params, &reduce);
+    int rc = exchange(b, PL_AXIS_DP_CP, op, width * dense, &reduce);
+    if (!rc) rc = exchange(b, PL_AXIS_EDP, op, width * w->expert_params, &reduce);
     if (!rc && e->parallel.zero) {
         rc = exchange(b, PL_AXIS_DP_CP, PL_ALL_GATHER, 2 * dense, &gather);
         if (!rc)

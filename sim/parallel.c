@@ -110,6 +110,7 @@ int pl_parallel_read(const struct pl_config *c, const struct pl_model *model,
                      : !strcmp(recompute, "selective") ? PL_RECOMPUTE_SELECTIVE
                                                        : PL_RECOMPUTE_FULL,
         .flash = pl_config_bool(c, "parallel.flash"),
+        .grad_16 = pl_config_bool(c, "parallel.grad_16"),
         .fuse_gradients = pl_config_bool(c, "parallel.fuse_gradients"),
         .scatter_gather = pl_config_bool(c, "parallel.scatter_gather"),
     };

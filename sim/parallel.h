@@ -21,6 +21,8 @@ struct pl_parallel {
                          * cp * dp / ep), as Megatron's distributed optimizer */
     enum pl_recompute recompute;
     bool flash;          /* fused attention: scores are not stored */
+    bool grad_16;        /* gradients of 2 bytes (Megatron's --fp16 without
+                          * --accumulate-allreduce-grads-in-fp32, DeepSpeed's fp16) */
     bool fuse_gradients; /* the product of a weight gradient adds to the sum itself */
     bool scatter_gather; /* without sp: stages exchange 1/tp of the boundary (SC'21) */
 };

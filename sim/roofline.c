@@ -6,7 +6,7 @@
  * bandwidth. Exchanges stand in line with the products, as in Megatron without
  * tp-comm-overlap; the weight gradient's all-gathers hide behind the input gradient.
  * A weight gradient that its product does not add to the fp32 sum itself costs a pass:
- * read 2 and 4, write 4 bytes a parameter (Megatron-LM before its
+ * read 2 and 4, write 4 bytes a parameter (grad_16: 2, 2 and 2) (Megatron-LM before its
  * gradient-accumulation-fusion of December 2021).
  * Wave quantisation as in NVIDIA, "Matrix multiplication background". */
 #include "sim/roofline.h"
@@ -124,7 +124,8 @@ int pl_roofline_block(const struct pl_roofline *r, enum pl_block block,
     out->forward = t.forward + traffic(gpu, w.forward_traffic) + exchange[PL_PHASE_F];
     out->backward = t.input + traffic(gpu, w.backward_traffic) + exchange[PL_PHASE_B];
     out->weight = t.weight;
-    if (!r->parallel->fuse_gradients) out->weight += traffic(gpu, 10 * w.params);
+    if (!r->parallel->fuse_gradients)
+        out->weight += traffic(gpu, (r->parallel->grad_16 ? 6 : 10) * w.params);
     /* again: everything, or the scores; what a block does not repeat has no flops */
     double again = 0;
     if (w.recompute_flops > 0)

@@ -8,7 +8,8 @@
  * Around the rule, as in Megatron-LM's optimizer for bf16 weights (distrib_optimizer,
  * clip_grads, grad buffer): the master weight is read for its bf16 copy and the
  * gradient set to 0, a word each; clipping reads the gradient for its norm, then reads
- * and writes it, three words. Loss scaling (fp16) is not in it.
+ * and writes it, three words. Gradients of 2 bytes (grad_16) are cast to fp32 first: a
+ * word more, with the cheaper setting to 0. Loss scaling (fp16) is not in it.
  * Sources: Jordan et al. 2024 (Muon); Vyas et al., ICLR 2025 (SOAP); their code. */
 #include <string.h>
 
@@ -27,7 +28,7 @@ static const struct {
              {"adamw", 7, 7},  {"nadam", 7, 7},  {"nadamw", 7, 7}, {"mars", 9, 9},
              {"adan", 11, 11}, {"muon", 5, 7},   {"soap", 7, 7},   {NULL, 0, 0}};
 
-static const double around = 2, clipping = 3; /* words */
+static const double around = 2, clipping = 3, cast = 1; /* words */
 
 static double newton_schulz(double m, double n)
 {
@@ -80,7 +81,7 @@ int pl_roofline_update(const struct pl_roofline *r, enum pl_block block,
     double rate = !strcmp(optimizer, "soap") && gpu->tf32 > 0 ? gpu->tf32 : gpu->bf16;
     rate *= gpu->gemm_fraction;
     double words = hidden ? rules[rule].hidden : rules[rule].other;
-    words += around + (r->clip ? clipping : 0);
+    words += around + (r->clip ? clipping : 0) + (p->grad_16 ? cast : 0);
     out->per_param = (4 * words + 2) / (gpu->memory_bandwidth * gpu->memory_fraction);
     out->matrices = all.products / rate + all.factorings / (rate / 10);
     return PL_OK;

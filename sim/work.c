@@ -55,7 +55,7 @@ static int hold_state(const struct pl_work_case *c, const char *optimizer,
         out->optimizer_bytes += 4 * state / split;
     }
     out->weight_bytes = 2 * out->params;
-    out->gradient_bytes = 4 * out->params;
+    out->gradient_bytes = (c->parallel->grad_16 ? 2 : 4) * out->params;
     return PL_OK;
 }
 

@@ -2,9 +2,10 @@
  * group: matrix products, memory traffic, bytes held, bytes exchanged. Numbers only: no
  * speed of any machine. Plain data; flops and bytes are doubles (exact below 2^53).
  *
- * Conventions: bf16 weights and activations (2 bytes), fp32 gradients and optimizer
- * state (4 bytes a word, one word of master weights), a multiply-add is 2 flops, causal
- * attention counts in full, experts are evenly loaded. */
+ * Conventions: bf16 weights and activations (2 bytes), fp32 gradients (grad_16: 2
+ * bytes) and optimizer state (4 bytes a word, one word of master weights), a
+ * multiply-add is 2 flops, causal attention counts in full, experts are evenly loaded.
+ */
 #ifndef PL_SIM_WORK_H
 #define PL_SIM_WORK_H
 

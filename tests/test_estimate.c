@@ -228,6 +228,29 @@ START_TEST(tensor_parallel)
 }
 END_TEST
 
+/* Gradients of 2 bytes: half of the exchange and of their memory; a word more around
+ * the rule. */
+START_TEST(short_gradients)
+{
+    static const char *const cases[4][4] = {
+        {NULL},
+        {"parallel.grad_16=yes", NULL},
+        {"parallel.dp=64", NULL},
+        {"parallel.dp=64", "parallel.grad_16=yes", NULL},
+    };
+    struct pl_estimate e[4];
+    for (int i = 0; i < 4; i++) e[i] = estimate_of("smollm-135m", 1, 1, cases[i]);
+    double rate = e[0].cluster.gpu.memory_bandwidth * e[0].cluster.gpu.memory_fraction;
+    assert_near((e[1].update[0] - e[0].update[0]) * rate, 4 * 134515008., 1e-9, "cast");
+    double whole = e[2].update[0] - e[0].update[0],
+           half = e[3].update[0] - e[1].update[0];
+    ck_assert_double_lt(half, .75 * whole); /* starts are not halved */
+    ck_assert_double_ge(half, .5 * whole);
+    ck_assert_uint_eq(2 * e[1].bytes[0].gradient, e[0].bytes[0].gradient);
+    for (int i = 0; i < 4; i++) pl_estimate_free(&e[i]);
+}
+END_TEST
+
 /* Summing a weight gradient apart moves 10 bytes a parameter and microbatch. */
 START_TEST(unfused_gradients)
 {
@@ -269,6 +292,7 @@ static void fill(TCase *t)
     tcase_add_test(t, soap_step);
     tcase_add_test(t, gradient_exchange);
     tcase_add_test(t, tensor_parallel);
+    tcase_add_test(t, short_gradients);
     tcase_add_test(t, unfused_gradients);
     tcase_add_test(t, throughput);
 }
