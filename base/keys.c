@@ -17,6 +17,7 @@
 static const char *const cost_types[] = {"given", "roofline", NULL};
 static const char *const semantics[] = {"latency", "occupancy", "rendezvous",
                                         "contention", NULL};
+static const char *const orders[] = {"issued", "free", NULL};
 static const char *const scopes[] = {"auto", "global", "stage", "none", NULL};
 static const char *const fidelities[] = {"auto", "global", "stash", NULL};
 static const char *const starts[] = {"zero", "hold", NULL};
@@ -39,6 +40,9 @@ const struct pl_key pl_keys[] = {
         "asynchronous"),
     INT("schedule.chunks", "0", 0, 4096, "",
         "v, model chunks per device; 0: the schedule's own"),
+    NAME("schedule.order", "issued", orders,
+         "issued: as the schedule says; free: asynchronous devices take the backward "
+         "that is there, else the forward, within the same activations"),
     INT("schedule.group", "0", 0, 1048576, "",
         "interleaving, wpipe: microbatches in a group; 0: P"),
     INT("schedule.max_activations", "0", 0, 1048576, "",

@@ -33,7 +33,7 @@ static struct pl_closed closed_of(const struct pl_sim_view *view)
 {
     struct pl_closed closed = {NAN, NAN, NAN, NAN};
     const struct pl_schedule *sched = &view->sim->schedule;
-    if (sched->type->closed && is_uniform(view->cost))
+    if (sched->type->closed && is_uniform(view->cost) && !sched->shape.free_order)
         sched->type->closed(&sched->shape, view->cost, &closed);
     return closed;
 }
@@ -43,7 +43,8 @@ static struct closed_stage closed_stage_of(const struct pl_sim_view *view, int s
 {
     struct closed_stage c = {-1, -1, -1, -1};
     const struct pl_schedule *sched = &view->sim->schedule;
-    if (sched->type->closed_stage && !pl_cost_varies(view->cost))
+    if (sched->type->closed_stage && !pl_cost_varies(view->cost) &&
+        !sched->shape.free_order)
         sched->type->closed_stage(&sched->shape, stage, &c.tau_min, &c.tau_max,
                                   &c.versions, &c.peak);
     return c;
@@ -221,11 +222,12 @@ static void print_shape(const struct pl_sim_view *view, FILE *out)
             sched->type->source);
     fprintf(out,
             "P = %d (stages), m = %d (microbatches per update)%s, %" PRId64
-            " update%s, %s links\n"
+            " update%s, %s links%s\n"
             "U waits for the gradients of %s\n",
             sched->shape.P, sched->shape.m, chunks, sched->shape.updates,
             sched->shape.updates == 1 ? "" : "s",
             pl_semantics_names[view->cost->semantics],
+            sched->shape.free_order ? ", free order" : "",
             view->barrier ? "all stages (clip.scope global)"
             : sched->type->post_validated
                 ? "its own stage; the global norm is validated afterwards"
@@ -359,6 +361,7 @@ void pl_print_sim_json(const struct pl_sim_view *view, FILE *out)
     pl_json_int(&json, "v", sched->shape.v);
     pl_json_int(&json, "replicas", sched->layout.R);
     pl_json_int(&json, "updates", sched->shape.updates);
+    pl_json_text(&json, "order", sched->shape.free_order ? "free" : "issued");
     pl_print_links_json(view->cost, &json);
     pl_json_text(&json, "clip_scope", view->barrier ? "global" : "stage");
     pl_json_real(&json, "makespan_s", x->makespan_s);

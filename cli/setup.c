@@ -74,6 +74,7 @@ static int read_shape(const struct pl_config *config,
     made.m = m ? m : pl_setup_microbatches(config, type, made.P);
     made.updates = updates ? updates : pl_config_int(config, "schedule.updates");
     if (!made.updates) made.updates = pl_schedule_default_updates(type, made.P, made.m);
+    made.free_order = !strcmp(pl_config_text(config, "schedule.order"), "free");
     made.group = (int)pl_config_int(config, "schedule.group");
     made.limit = (int)pl_config_int(config, "schedule.max_activations");
     made.released = pl_config_real(config, "schedule.released");

@@ -151,6 +151,11 @@ static inline pl_tick ready(struct engine *e, const struct pl_op *op)
     return input ? (pl_tick)(input - 1) : PL_NEVER;
 }
 
+pl_tick pl_engine_ready(struct engine *e, const struct pl_op *op)
+{
+    return ready(e, op);
+}
+
 /* The inputs are used: their place in the window is free again. */
 static inline void consume(struct engine *e, const struct pl_op *op)
 {
@@ -232,6 +237,7 @@ static int dispatch(struct engine *e, int device)
         if (rc || ran) return rc;
     }
     if (d->next == d->stop && !(e->stream && pl_stream_refill(e, device))) return PL_OK;
+    if (e->free) pl_free_choose(e, device);
     const struct pl_op *op = d->next;
     int n = 1 + op->pair;
     pl_tick at = ready(e, op);
@@ -315,81 +321,5 @@ int pl_engine_loop(struct engine *e)
         if (!rc) rc = dispatch_all(e);
         rounds++;
     }
-    return rc;
-}
-
-static struct lane lane_to(const struct engine *e, int from, int to)
-{
-    const int *device = e->sched->layout.device;
-    struct lane lane = {device[to], 0};
-    if (device[from] != device[to])
-        lane.flight = pl_cost_flight(e->cost, device[from], device[to]);
-    return lane;
-}
-
-static void prepare_instance(struct engine *e, int at)
-{
-    struct instance *q = &e->instance[at];
-    int *first = &e->first_instance[e->sched->layout.device[at]];
-    q->chunk = at % e->C;
-    q->device = e->sched->layout.device[at];
-    q->from = q->done_from = -e->sched->shape.m;
-    if (q->chunk + 1 < e->C) q->ahead = lane_to(e, at, at + 1);
-    if (q->chunk > 0) q->behind = lane_to(e, at, at - 1);
-    for (int k = 0; k < PL_N_OP; k++) q->time[k] = pl_cost_time(e->cost, k, q->chunk);
-    q->next = *first;
-    *first = at;
-}
-
-void pl_engine_prepare(struct engine *e)
-{
-    const struct pl_schedule *sched = e->sched;
-    e->P = sched->layout.P;
-    e->C = sched->layout.C;
-    e->Q = sched->layout.C * sched->layout.R;
-    e->device = PL_NEW(e->P, struct device);
-    e->first_instance = PL_NEW(e->P, int);
-    e->instance = PL_NEW(e->Q, struct instance);
-    e->dirty = PL_NEW((e->P + 63) / 64, uint64_t);
-    e->dirty_from = (e->P - 1) / 64;
-    for (int d = 0; d < e->P; d++) {
-        e->first_instance[d] = -1;
-        if (e->stream) continue;
-        e->device[d].next = sched->ops + sched->first[d];
-        e->device[d].stop = sched->ops + sched->first[d + 1];
-    }
-    for (int q = e->Q - 1; q >= 0; q--) prepare_instance(e, q);
-    turns_new(&e->turns, e->P + (e->cost->semantics == PL_CONTENTION));
-    e->varies = pl_cost_varies(e->cost);
-    e->network = pl_network_new(e);
-    pl_window_new(e);
-}
-
-void pl_engine_release(struct engine *e)
-{
-    free(e->device);
-    free(e->instance);
-    free(e->first_instance);
-    free(e->dirty);
-    turns_free(&e->turns);
-    pl_window_free(&e->window);
-    pl_network_free(e->network);
-}
-
-int pl_engine_run(const struct pl_schedule *schedule, const struct pl_cost *cost,
-                  bool barrier, struct pl_timeline *out)
-{
-    assert(cost->devices == schedule->shape.P && cost->chunks == schedule->layout.C);
-    struct engine e = {.sched = schedule, .cost = cost, .barrier = barrier};
-    pl_engine_prepare(&e);
-    pl_timeline_new(schedule, &e.out);
-    int rc = pl_engine_loop(&e);
-    if (!rc && e.n_ops < e.out.n_ops) rc = pl_engine_stuck(&e);
-    if (!rc && e.network) pl_rows_sort_messages(&e.out);
-    pl_engine_release(&e);
-    if (rc)
-        pl_timeline_free(&e.out);
-    else
-        *out = e.out;
     return rc;
 }

@@ -1,6 +1,7 @@
 /* Inside of the event engine, for the files that make it up. Internal to sim/.
  *
  *   engine.c  the loop: finish what ends now, then dispatch every device that may begin
+ *   engine_run.c  set-up, runs in issue order and free ones
  *   window.c  state of the microbatches and updates in flight, in rings
  *   rows.c    the rows written, their order within an instant
  *   stream.c  runs of any length: ops made as they are needed, rows handed over
@@ -70,7 +71,8 @@ struct window {
 };
 
 struct pl_stream;
-struct network; /* network.h */
+struct network;     /* network.h */
+struct free_device; /* engine_run.c */
 
 struct engine {
     const struct pl_schedule *sched;
@@ -90,6 +92,7 @@ struct engine {
     struct pl_stream *stream; /* NULL: all ops and all rows are there */
     bool varies;              /* durations are not those of the instances */
     struct network *network;  /* NULL: plain latency */
+    struct free_device *free; /* [P] NULL: ops run in issue order; borrowed */
     bool no_time; /* an op other than U that takes no time begins at this instant */
 };
 
@@ -161,6 +164,11 @@ static inline bool pl_engine_version(struct engine *e, struct instance *q,
     }
     return q->version <= q->ended;
 }
+
+/* When the inputs of op are there: PL_NEVER when that is not known yet. */
+pl_tick pl_engine_ready(struct engine *e, const struct pl_op *op);
+/* A free run: make the op that the device takes up next its next one. */
+void pl_free_choose(struct engine *e, int device);
 
 /* The input `kind` of (instance, micro) will be there at `arrival`. */
 void pl_engine_deliver(struct engine *e, int instance, int kind, int64_t micro,

@@ -1,6 +1,6 @@
 noinst_LIBRARIES += %D%/libsim.a
 %C%_libsim_a_SOURCES = %D%/model.c %D%/model.h %D%/cost.c %D%/cost.h %D%/schedule.c \
-  %D%/schedule.h %D%/schedule_check.c %D%/engine.c %D%/engine.h %D%/turns.h %D%/window.c \
+  %D%/schedule.h %D%/schedule_check.c %D%/engine.c %D%/engine_run.c %D%/engine.h %D%/turns.h %D%/window.c \
   %D%/rows.c %D%/stream.c %D%/stream.h %D%/stream_metrics.c %D%/metrics_parts.h %D%/static.c %D%/static.h %D%/static_parts.h %D%/static_room.c %D%/static_rows.c %D%/heap.h %D%/timeline.c \
   %D%/timeline.h %D%/timeline_check.c %D%/versions.c %D%/versions.h %D%/metrics.c \
   %D%/metrics.h %D%/simulate.c %D%/simulate.h %D%/memory.c %D%/memory.h %D%/estimate.c %D%/estimate.h %D%/roofline.c %D%/roofline.h %D%/roofline_update.c \

@@ -38,6 +38,7 @@ struct pl_shape {
     int m;           /* microbatches per update */
     int64_t updates; /* updates to run; microbatches = m * updates */
     int v;           /* model chunks per device; 0: the schedule's own */
+    bool free_order; /* devices take what is there: pl_engine_run_free */
     int group;       /* interleaving: microbatches in a group; 0: P */
     int limit;       /* automatic schedules: activations that a device may hold, in
                       * microbatches of a whole stage; 0: the schedule's own */
@@ -90,15 +91,15 @@ struct pl_schedule_type {
     bool nostash;        /* backward reads the live version, not what forward read */
     bool post_validated; /* U does not wait for the global norm: a wrong step is undone
                           * (zero bubble) */
-    bool slots;     /* asynchronous, in slots of F and BW of two microbatches: up to
-                     * 2 P forwards, not P, before the first backward */
+    bool slots;        /* asynchronous, in slots of F and BW of two microbatches: up to
+                        * 2 P forwards, not P, before the first backward */
     bool paired_calls; /* blocking exchange: a forward and the backward behind it
                         * communicate together (Megatron, interleaved) */
-    int default_m;  /* 0: P for asynchronous, else 2 P */
-    int default_v;  /* chunks per device; 0: 1 */
-    int replicas;   /* 0: 1; PL_REPLICAS_HALF */
-    bool any_v;     /* shape.v may differ from default_v */
-    bool from_file; /* the ops are shape.custom */
+    int default_m;     /* 0: P for asynchronous, else 2 P */
+    int default_v;     /* chunks per device; 0: 1 */
+    int replicas;      /* 0: 1; PL_REPLICAS_HALF */
+    bool any_v;        /* shape.v may differ from default_v */
+    bool from_file;    /* the ops are shape.custom */
     /* Device of model chunk c of a replica; NULL: c mod P. */
     int (*place)(const struct pl_shape *shape, int chunk, int replica);
     /* May be NULL. Errors: PL_EUNSUP with the nearest shape that will do. */

@@ -13,9 +13,11 @@
 enum { SWEEP_DEVICES = 256 };
 
 /* The sweep where it applies: equal rows, sooner. */
-static int execute(const struct pl_schedule *schedule, const struct pl_cost *cost,
+static int execute(struct pl_schedule *schedule, const struct pl_cost *cost,
                    bool barrier, struct pl_timeline *out)
 {
+    if (schedule->shape.free_order)
+        return pl_engine_run_free(schedule, cost, barrier, out);
     if (schedule->layout.P <= SWEEP_DEVICES && pl_static_can(schedule, cost))
         return pl_static_run(schedule, cost, barrier, out);
     return pl_engine_run(schedule, cost, barrier, out);

@@ -125,6 +125,9 @@ int pl_stream_run(const struct pl_schedule_type *type, const struct pl_shape *sh
                        "%s cannot be simulated without its ops in memory: run fewer "
                        "updates and extrapolate from the step time",
                        type->name);
+    if (shape->free_order)
+        return pl_fail(PL_EUNSUP, "schedule.order free needs the ops in memory: run "
+                                  "fewer updates");
     int rc = pl_shape_resolve_stream(type, &sched.shape);
     if (rc) return rc;
     pl_layout_new(type, &sched.shape, &sched.layout);

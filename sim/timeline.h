@@ -27,11 +27,18 @@ struct pl_timeline {
  * is free or busy; its ops run in issue order, except that a U runs as soon as it is
  * ready and the device is free, and a forward waits for the version it must read. A U
  * is ready when its chunk's gradients of the group are complete on all replicas; with
- * barrier, when those of all chunks are (global gradient norm). Links are `latency`: a
- * message arrives link ticks after its op ends. Errors: PL_EDEADLOCK naming the stuck
+ * barrier, when those of all chunks are (global gradient norm). Links and variation are
+ * those of cost. Errors: PL_EDEADLOCK naming the stuck
  * op; PL_ECONFIG on tick overflow; *out untouched. Cost: O(n log P). */
 int pl_engine_run(const struct pl_schedule *schedule, const struct pl_cost *cost,
                   bool barrier, struct pl_timeline *out);
+
+/* The same where each device takes what is there: a backward that can run, else a
+ * forward that can, within the activations of its issue order. The ops of schedule are
+ * put in the order in which they ran. Errors: PL_EUNSUP unless the schedule is
+ * asynchronous with F and BW of one chunk a device, and for rendezvous links. */
+int pl_engine_run_free(struct pl_schedule *schedule, const struct pl_cost *cost,
+                       bool barrier, struct pl_timeline *out);
 
 /* Rows for every op of the schedule, every U and every message, to be filled. */
 void pl_timeline_new(const struct pl_schedule *schedule, struct pl_timeline *out);

@@ -76,6 +76,16 @@ run 0 "$PIPELAG" sim -P 3 -m 1 --set link.time=1ms --set jitter.slow_links=1:3 -
     has makespan_s 0.017
 ok $? 'a slow link: 9 ms + 2 (1 + 3) ms'
 
+free="--schedule pipedream -P 4 --updates 200 --set schedule.order=free"
+run 0 "$PIPELAG" sim $free --set 'jitter.forward=lognormal 20%' \
+    --set 'jitter.backward=lognormal 20%' && grep -qF 'latency links, free order' "$work/out" &&
+    grep -q '^ *1  0 x [0-9]*, 1 x [0-9]*, 2 x ' "$work/out" &&
+    run 0 "$PIPELAG" sim $free --json && has order '"free"' &&
+    has delay '{"min":3,"mean":3,"max":3,' && has delay '{"min":2,"mean":2,"max":2,'
+ok $? 'free order: delays are distributions where times vary'
+refused 2 'expected an asynchronous schedule' --set schedule.order=free
+ok $? 'free order of a schedule that flushes'
+
 refused 2 "'rendevous', did you mean 'rendezvous'" --set link.semantics=rendevous
 ok $? 'unknown semantics'
 refused 2 'contention needs link.bandwidth and link.bytes' --set link.semantics=contention
