@@ -12,6 +12,13 @@
 
 enum { US = 1000000 }; /* ticks in a microsecond */
 
+static inline int n_types(void)
+{
+    int n = 0;
+    while (pl_schedule_types[n]) n++;
+    return n;
+}
+
 /* One value for all of each cost, for a device. */
 static inline struct pl_cost even_costs(const struct pl_layout *layout, pl_tick f,
                                         pl_tick b, pl_tick w, pl_tick u, pl_tick c)

@@ -11,32 +11,9 @@
 #include "sim/model_hf.h"
 #include "sim/work.h"
 #include "tests/runner.h"
+#include "tests/work_case.h"
 
 static const double GIB = 1024.0 * 1024 * 1024;
-
-static struct pl_model preset(const char *name)
-{
-    struct pl_model m = {0};
-    struct pl_config *config = pl_config_new();
-    ck_assert_int_eq(pl_config_set_value(config, "model.preset", name, "test"), 0);
-    ck_assert_msg(!pl_config_resolve(config), "%s", pl_error_text());
-    ck_assert_msg(!pl_model_read(config, &m), "%s", pl_error_text());
-    pl_config_free(config);
-    return m;
-}
-
-static const struct pl_parallel alone = {.tp = 1, .ep = 1, .cp = 1, .dp = 1};
-
-static struct pl_work block(const struct pl_model *m, struct pl_parallel p, int64_t b,
-                            int64_t s, enum pl_block kind)
-{
-    struct pl_work work;
-    struct pl_microbatch batch = {b, s};
-    ck_assert_msg(!pl_parallel_check(&p, m, &batch), "%s", pl_error_text());
-    ck_assert_msg(!pl_work_block(m, &p, &batch, kind, "adamw", &work), "%s",
-                  pl_error_text());
-    return work;
-}
 
 /* Korthikanti et al., Table 2 and section 4: every line of it, b = 2, s = 2048. */
 START_TEST(activations_of_gpt)

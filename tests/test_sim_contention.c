@@ -252,13 +252,11 @@ END_TEST
 
 static void fill(TCase *t)
 {
-    int types = 0;
-    while (pl_schedule_types[types]) types++;
     tcase_add_loop_test(t, three_flows, 0, N_THREES);
     tcase_add_test(t, one_link);
     tcase_add_test(t, shared_port);
-    tcase_add_loop_test(t, against_latency, 0, types);
-    tcase_add_loop_test(t, random_sharing, 0, types);
+    tcase_add_loop_test(t, against_latency, 0, n_types());
+    tcase_add_loop_test(t, random_sharing, 0, n_types());
 }
 
 int main(void)

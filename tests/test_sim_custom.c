@@ -233,10 +233,8 @@ END_TEST
 
 static void fill(TCase *t)
 {
-    int types = 0;
-    while (pl_schedule_types[types]) types++;
     tcase_add_unchecked_fixture(t, make_folder, remove_folder);
-    tcase_add_loop_test(t, round_trips, 0, types);
+    tcase_add_loop_test(t, round_trips, 0, n_types());
     tcase_add_test(t, updates);
     tcase_add_test(t, grid);
     tcase_add_test(t, dualpipev_of_pytorch);

@@ -230,12 +230,10 @@ END_TEST
 
 static void fill(TCase *t)
 {
-    int types = 0;
-    while (pl_schedule_types[types]) types++;
-    tcase_add_loop_test(t, closed_stage, 0, types);
+    tcase_add_loop_test(t, closed_stage, 0, n_types());
     tcase_add_test(t, pipedream_oracle);
     tcase_add_test(t, twobw_oracle);
-    tcase_add_loop_test(t, update_times, 0, types);
+    tcase_add_loop_test(t, update_times, 0, n_types());
     tcase_add_test(t, constant_and_append);
     tcase_add_test(t, model_counts);
 }

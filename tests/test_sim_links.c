@@ -127,9 +127,7 @@ END_TEST
 
 static void fill(TCase *t)
 {
-    int types = 0;
-    while (pl_schedule_types[types]) types++;
-    tcase_add_loop_test(t, all_schedules, 0, types);
+    tcase_add_loop_test(t, all_schedules, 0, n_types());
     tcase_add_loop_test(t, oracle_rows, 0, N_ORACLES);
     tcase_add_test(t, blocking_closed_form);
 }

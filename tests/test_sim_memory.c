@@ -161,10 +161,8 @@ END_TEST
 
 static void fill(TCase *t)
 {
-    int types = 0;
-    while (pl_schedule_types[types]) types++;
     tcase_add_test(t, closed);
-    tcase_add_loop_test(t, series, 0, types);
+    tcase_add_loop_test(t, series, 0, n_types());
     tcase_add_test(t, limits);
 }
 

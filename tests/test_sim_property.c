@@ -335,14 +335,12 @@ END_TEST
 
 static void fill(TCase *t)
 {
-    int types = 0;
-    while (pl_schedule_types[types]) types++;
-    tcase_add_loop_test(t, scaling, 0, types);
-    tcase_add_loop_test(t, work, 0, types);
-    tcase_add_loop_test(t, versions, 0, types);
-    tcase_add_loop_test(t, relabelling, 0, types);
+    tcase_add_loop_test(t, scaling, 0, n_types());
+    tcase_add_loop_test(t, work, 0, n_types());
+    tcase_add_loop_test(t, versions, 0, n_types());
+    tcase_add_loop_test(t, relabelling, 0, n_types());
     tcase_add_test(t, relabelling_sees_links);
-    tcase_add_loop_test(t, nobody_waits_in_vain, 0, types);
+    tcase_add_loop_test(t, nobody_waits_in_vain, 0, n_types());
 }
 
 int main(void)

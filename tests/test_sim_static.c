@@ -28,15 +28,10 @@ static int emit_opposing(const struct pl_cost *cost, struct pl_schedule *out)
     return PL_OK;
 }
 
-static int place_opposing(const struct pl_shape *shape, int chunk, int replica)
-{
-    return replica ? shape->P - 1 - chunk : chunk;
-}
-
 static const struct pl_schedule_type opposing = {
     .name = "opposing",
     .replicas = 2,
-    .place = place_opposing,
+    .place = pl_place_zigzag,
     .emit = emit_opposing,
     .reads = pl_reads_newest,
 };
@@ -66,16 +61,8 @@ static const struct pl_schedule_type paired = {
 
 static const struct pl_schedule_type *type_of(int i)
 {
-    int n = 0;
-    while (pl_schedule_types[n]) n++;
+    int n = n_types();
     return i < n ? pl_schedule_types[i] : i == n ? &opposing : &paired;
-}
-
-static int n_types(void)
-{
-    int n = 2;
-    for (int i = 0; pl_schedule_types[i]; i++) n++;
-    return n;
 }
 
 static uint64_t draw(uint64_t seed, uint32_t which, uint64_t n)
@@ -291,7 +278,7 @@ END_TEST
 
 static void fill(TCase *t)
 {
-    tcase_add_loop_test(t, same_rows, 0, n_types());
+    tcase_add_loop_test(t, same_rows, 0, n_types() + 2);
     tcase_add_test(t, room_is_reused);
     tcase_add_test(t, program_is_reused);
     tcase_add_test(t, refuses);

@@ -128,13 +128,6 @@ static void check_shape(const struct pl_schedule_type *type,
     pl_layout_free(&layout);
 }
 
-static int n_types(void)
-{
-    int n = 0;
-    while (pl_schedule_types[n]) n++;
-    return n;
-}
-
 START_TEST(equals_whole_run)
 {
     const struct pl_schedule_type *type = pl_schedule_types[_i];

@@ -281,14 +281,12 @@ END_TEST
 
 static void fill(TCase *t)
 {
-    int types = 0;
-    while (pl_schedule_types[types]) types++;
     tcase_add_test(t, latency_rows);
     tcase_add_test(t, verified_values);
     tcase_add_test(t, zero_bubble_table);
-    tcase_add_loop_test(t, closed_forms, 0, types);
+    tcase_add_loop_test(t, closed_forms, 0, n_types());
     tcase_add_test(t, barrier);
-    tcase_add_loop_test(t, trimmed, 0, types);
+    tcase_add_loop_test(t, trimmed, 0, n_types());
     tcase_add_test(t, bubbles);
 }
 

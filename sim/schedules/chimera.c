@@ -17,11 +17,6 @@
 #include "base/err.h"
 #include "sim/schedules/emit.h"
 
-static int place(const struct pl_shape *shape, int chunk, int replica)
-{
-    return replica ? shape->P - 1 - chunk : chunk;
-}
-
 static int check(const struct pl_shape *shape)
 {
     if (shape->P % 2 == 0) return PL_OK;
@@ -113,7 +108,7 @@ const struct pl_schedule_type pl_schedule_chimera = {
     .source = "arXiv 2107.06925",
     .global_version = true,
     .replicas = 2,
-    .place = place,
+    .place = pl_place_zigzag,
     .check = check,
     .emit = emit,
     .reads = pl_reads_newest,

@@ -1,19 +1,14 @@
 /* DualPipe: two copies of the model on P devices, stage s of the first on device s, of
  * the second on device P-1-s; half of the microbatches enter at each end and meet in
  * the middle, where F of one direction runs together with the backward of the other.
- * Order: dualpipe_order.c, with R = P/2 and r the distance from the nearer end. idle
- * time (P/2-1)(F&B + B_full - 3W) as printed, for F = B; see there for other costs
+ * Order: dualpipe_order.c, with R = P/2 and r the distance from the nearer end.
+ *   idle (P/2-1)(F&B + B_full - 3W) as printed, for F = B; see there for other costs
  *   activations P + 1;  weight copies 2 (both directions)
  * F&B is the time of an overlapped pair (cost.overlap; F + B_full at 0), B_full = B +
  * W: DeepSeek's table calls that B. Source: DeepSeek-V3, arXiv 2412.19437, Table 2;
  * github.com/deepseek-ai/DualPipe. */
 #include "base/err.h"
 #include "sim/schedules/emit.h"
-
-static int place(const struct pl_shape *shape, int chunk, int replica)
-{
-    return replica ? shape->P - 1 - chunk : chunk;
-}
 
 static int check(const struct pl_shape *shape)
 {
@@ -77,7 +72,7 @@ const struct pl_schedule_type pl_schedule_dualpipe = {
     .source = "arXiv 2412.19437",
     .global_version = true,
     .replicas = 2,
-    .place = place,
+    .place = pl_place_zigzag,
     .check = check,
     .emit = emit,
     .reads = pl_reads_newest,

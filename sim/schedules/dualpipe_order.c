@@ -8,8 +8,9 @@
  *   8  r+1 times W
  * Time of one update without transfers and U, f, b, w those of one chunk, h what a pair
  * hides, f&b = f + b + w - h; measured on this order, exact for all f, b, w:
- *   T = 2n (f+b+w) - (2n-2R-1) h + (R-1)(f&b + f - 2w + max(0, w-b)) + max(0, (R-1)b -
- * R f) For b >= w and (R-1) b <= R f the two devices in the middle idle (R-1)(f&b + f -
+ *   T = 2n (f+b+w) - (2n-2R-1) h + (R-1)(f&b + f - 2w + max(0, w-b))
+ *       + max(0, (R-1)b - R f)
+ * For b >= w and (R-1) b <= R f the two devices in the middle idle (R-1)(f&b + f -
  * 2w); DeepSeek's table prints f&b + B_full - 3w = f&b + b - 2w, the same at f = b.
  * Source: the DualPipe repository of deepseek-ai (dualpipe.py, dualpipev.py, `step`).
  */

@@ -118,9 +118,8 @@ void pl_emit_split(struct pl_schedule *out, int k)
 
 int pl_place_zigzag(const struct pl_shape *shape, int chunk, int replica)
 {
-    (void)replica;
     int at = chunk % shape->P;
-    return chunk / shape->P % 2 ? shape->P - 1 - at : at;
+    return (chunk / shape->P + replica) % 2 ? shape->P - 1 - at : at;
 }
 
 int64_t pl_reads_newest(const struct pl_shape *shape, int chunk, int64_t group)

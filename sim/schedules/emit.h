@@ -49,7 +49,8 @@ void pl_emit_dual(struct pl_emit *emit, const struct pl_dual *rank);
 void pl_closed_dual(const struct pl_shape *shape, const struct pl_cost *cost, int R,
                     int64_t n, struct pl_closed *out);
 
-/* Device of chunk c in a V (v = 2) or more waves: 0 .. P-1, P-1 .. 0, 0 .. P-1, ... */
+/* Device of chunk c in a V (v = 2) or more waves: 0 .. P-1, P-1 .. 0, 0 .. P-1, ...; a
+ * second replica starts at the other end. */
 int pl_place_zigzag(const struct pl_shape *shape, int chunk, int replica);
 
 /* Whole run as one alternating stretch per stage, stage s P-1-s forwards ahead (2bw and

@@ -13,12 +13,6 @@
 #include "base/mem.h"
 #include "sim/schedules/emit.h"
 
-int pl_v_place(const struct pl_shape *shape, int chunk, int replica)
-{
-    (void)replica;
-    return chunk < shape->P ? chunk : 2 * shape->P - 1 - chunk;
-}
-
 int pl_v_memory(enum pl_v_base base, int P)
 {
     switch (base) {
@@ -117,7 +111,7 @@ static bool serial_step(struct pl_plan *plan, struct serial *s, int c, int kind,
     if (ready > now) return false;
     (kind == PL_OP_F ? s->f : s->b)[c * m + i] = now + 1;
     (kind == PL_OP_F ? s->f_done : s->b_done)[c]++;
-    pl_plan_put(plan, pl_v_place(shape, c, 0), kind, c, i);
+    pl_plan_put(plan, pl_place_zigzag(shape, c, 0), kind, c, i);
     return true;
 }
 

@@ -5,8 +5,6 @@
 
 #include "sim/schedules/plan.h"
 
-int pl_v_place(const struct pl_shape *shape, int chunk, int replica);
-
 /* Base orders by the memory they take, most first. */
 enum pl_v_base { PL_V_ZERO, PL_V_HALF, PL_V_MIN, PL_V_SERIAL };
 
