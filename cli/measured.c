@@ -238,6 +238,7 @@ static int read_row(struct reader *r, char **cell, int n)
 static int read_lines(struct reader *r, char *text)
 {
     char *cell[MAX_FIELDS], *next = text;
+    if (!strncmp(next, "\xef\xbb\xbf", 3)) next += 3; /* byte order mark */
     int rc = PL_OK, n;
     while (next && !rc) {
         char *line = next, *end = strchr(line, '\n');

@@ -77,6 +77,10 @@ ok $? '-o writes what other commands read'
 # shellcheck disable=SC2086
 run 2 "$PIPELAG" calibrate one.csv $rest -m 8 -o fitted.yaml && grep -q 'exists' err
 ok $? '... and is not replaced unasked'
+# shellcheck disable=SC2086
+printf '\357\273\277' | cat - one.csv | sed 's/$/\r/' >windows.csv && run 0 "$PIPELAG" calibrate windows.csv fitted.yaml $rest -m 8 --no-fit --json &&
+    holds "$(number error_mean_abs) < 1e-3"
+ok $? 'byte order mark and carriage returns'
 for file in "$measured"/*.csv; do
     run 0 "$PIPELAG" calibrate --no-fit "$file" --json &&
         [ "$(grep -c '"measured_s"' out)" -eq "$(($(grep -vc '^#' "$file") - 1))" ]
