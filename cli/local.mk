@@ -15,7 +15,9 @@ noinst_LIBRARIES += %D%/libcli.a
   %D%/report.h %D%/report_print.c %D%/session.c %D%/session.h %D%/verdicts.c %D%/verdicts.h %D%/workers.c %D%/workers.h
 %C%_libcli_a_SOURCES += %D%/cmd_sweep.c %D%/sweep.h %D%/sweep_point.c %D%/sweep_rows.c \
   %D%/sweep_table.c %D%/sweep_pool.c %D%/sweep_mpi.c %D%/sweep_query.c %D%/sweep_query.h \
-  %D%/sweep_print.c %D%/sweep_print.h
+  %D%/sweep_print.c %D%/sweep_print.h %D%/pool.c %D%/pool.h
+%C%_libcli_a_SOURCES += %D%/cmd_plan.c %D%/plan.h %D%/plan_space.c %D%/plan_bound.c %D%/plan_point.c \
+  %D%/plan_search.c %D%/plan_parts.c %D%/plan_setup.c %D%/plan_print.c %D%/plan_json.c %D%/plan_print.h
 %C%_libcli_a_SOURCES += %D%/cmd_trace.c %D%/cmd_figure.c
 %C%_libcli_a_SOURCES += %D%/cmd_cluster.c %D%/print_cluster.c %D%/print_cluster.h \
   %D%/print_place.c %D%/print_place.h

@@ -18,6 +18,7 @@ const struct pl_command pl_commands[] = {
      pl_cmd_sim},
     {"sweep", "simulate the product of lists of values, ask for the best",
      pl_cmd_sweep},
+    {"plan", "search the fastest way to train a model on a cluster", pl_cmd_plan},
     {"run", "simulate, train under the delay, judge the claims", pl_cmd_run},
     {"model", "parameters, flops and bytes of a model, and how it is cut",
      pl_cmd_model},

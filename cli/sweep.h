@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "base/config.h"
+#include "cli/pool.h"
 #include "traces/sweep.h"
 #include "traces/trace.h"
 
@@ -23,13 +24,6 @@ struct pl_sweep {
     int part;        /* descriptor of the file of finished rows, or -1 */
     char *part_path; /* NULL without one */
 };
-
-/* Bytes that grow: records on their way. Owned: free(data). */
-struct pl_bytes {
-    char *data;
-    size_t n, room;
-};
-void pl_bytes_add(struct pl_bytes *bytes, const void *data, size_t n);
 
 /* Simulate one point as `pipelag sim` does and append its row to out, as a record
  * (pl_sweep_encode). *work is a configuration to work with, NULL at first; caller

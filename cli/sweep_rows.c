@@ -36,16 +36,6 @@ struct record {
 };
 enum { COVERED = sizeof(struct record) - 8 }; /* bytes of a record that crc covers */
 
-void pl_bytes_add(struct pl_bytes *bytes, const void *data, size_t n)
-{
-    if (bytes->n + n > bytes->room) {
-        bytes->room = 2 * (bytes->n + n);
-        bytes->data = pl_grow(bytes->data, bytes->room, 1);
-    }
-    memcpy(bytes->data + bytes->n, data, n);
-    bytes->n += n;
-}
-
 char *pl_sweep_product(const struct pl_config *config)
 {
     char *text = pl_strdup("");

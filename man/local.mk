@@ -5,6 +5,7 @@ man_pages = %D%/pipelag.1
 man_pages += %D%/pipelag-config.1
 man_pages += %D%/pipelag-sim.1
 man_pages += %D%/pipelag-sweep.1
+man_pages += %D%/pipelag-plan.1
 man_pages += %D%/pipelag-run.1
 man_pages += %D%/pipelag-theory.1
 man_pages += %D%/pipelag-model.1
@@ -16,6 +17,7 @@ man_includes = %D%/pipelag.h2m
 man_includes += %D%/pipelag-config.h2m
 man_includes += %D%/pipelag-sim.h2m
 man_includes += %D%/pipelag-sweep.h2m
+man_includes += %D%/pipelag-plan.h2m
 man_includes += %D%/pipelag-run.h2m
 man_includes += %D%/pipelag-theory.h2m
 man_includes += %D%/pipelag-model.h2m
@@ -39,6 +41,7 @@ $(man_pages): | cli/pipelag$(EXEEXT)
 %D%/pipelag-model.1: cli/cmd_model.c
 %D%/pipelag-sim.1: cli/cmd_sim.c cli/cmd.c
 %D%/pipelag-sweep.1: cli/cmd_sweep.c cli/cmd.c
+%D%/pipelag-plan.1: cli/cmd_plan.c cli/cmd.c
 %D%/pipelag-run.1: cli/cmd_run.c cli/cmd.c
 %D%/pipelag-trace.1: cli/cmd_trace.c $(srcdir)/%D%/pipelag-trace-format.h2m
 %D%/pipelag-figure.1: cli/cmd_figure.c

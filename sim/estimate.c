@@ -222,7 +222,10 @@ static int fill_chunk(struct builder *b, int c, int mtp)
         e->forward[c] += count[k] * b->block[k].forward;
         e->backward[c] += count[k] * b->block[k].backward;
         e->weight[c] += count[k] * b->block[k].weight;
+        e->exchange[c] += count[k] * b->block[k].exchange;
+        e->again[c] += count[k] * b->block[k].again;
     }
+    e->rule[c] = e->update[c];
     double working = e->parallel.recompute == PL_RECOMPUTE_NONE ? 0 : w.live_bytes;
     e->bytes[c] = (struct pl_chunk_bytes){
         .weight = (uint64_t)w.weight_bytes,
@@ -279,6 +282,9 @@ static void prepare(struct builder *b)
     e->backward = PL_NEW(C, double);
     e->weight = PL_NEW(C, double);
     e->update = PL_NEW(C, double);
+    e->exchange = PL_NEW(C, double);
+    e->again = PL_NEW(C, double);
+    e->rule = PL_NEW(C, double);
     e->next = PL_NEW(P, double);
     e->prev = PL_NEW(P, double);
     e->hop = PL_NEW(2 * P, struct pl_route);
@@ -333,6 +339,9 @@ void pl_estimate_free(struct pl_estimate *e)
     free(e->backward);
     free(e->weight);
     free(e->update);
+    free(e->exchange);
+    free(e->again);
+    free(e->rule);
     free(e->next);
     free(e->prev);
     free(e->hop);

@@ -18,6 +18,10 @@ struct pl_estimate {
     struct pl_chunk *chunk;              /* [chunks] its layers */
     double *forward, *backward, *weight; /* [chunks] seconds of one microbatch */
     double *update; /* [chunks] of one optimizer step; gradients' exchange included */
+    /* [chunks] parts of those: of one microbatch exchange inside a stage (tp, ep, cp)
+     * and recomputation; of one step the optimizer's rule, the rest is gradients'
+     * exchange */
+    double *exchange, *again, *rule;
     double *next, *prev; /* [devices] one microbatch to device d + 1, d - 1 mod P */
     struct pl_route *hop; /* [2 * devices] its way: d to d + 1, devices + d to d - 1 */
     struct pl_chunk_bytes *bytes; /* [chunks] on one GPU */

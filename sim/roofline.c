@@ -130,6 +130,8 @@ int pl_roofline_block(const struct pl_roofline *r, enum pl_block block,
     double again = 0;
     if (w.recompute_flops > 0)
         again = r->parallel->recompute == PL_RECOMPUTE_FULL ? t.forward : t.attention;
-    out->backward += again + traffic(gpu, w.recompute_traffic) + exchange[PL_PHASE_R];
+    out->exchange = exchange[PL_PHASE_F] + exchange[PL_PHASE_B];
+    out->again = again + traffic(gpu, w.recompute_traffic) + exchange[PL_PHASE_R];
+    out->backward += out->again;
     return PL_OK;
 }

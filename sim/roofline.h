@@ -25,6 +25,9 @@ struct pl_block_time {
     double forward;  /* F */
     double backward; /* B: input gradient, and what recomputation repeats before it */
     double weight;   /* W: weight gradient */
+    /* inside those, seconds of F, B and W together: */
+    double exchange; /* tp, ep and cp, without what recomputation repeats */
+    double again;    /* recomputation, its exchanges included */
 };
 
 /* Errors: those of the collectives. */

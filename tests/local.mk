@@ -27,6 +27,7 @@ include tests/traces.mk
 include tests/cli.mk
 include tests/sweep.mk
 include tests/accuracy.mk
+include tests/plan.mk
 check_PROGRAMS += $(test_programs)
 TESTS += $(test_programs) $(test_scripts)
 EXTRA_DIST += $(test_scripts) tests/tap.sh tests/run-golden.sh tests/runner.h \

@@ -1,0 +1,287 @@
+/* A plan as text. */
+#include "cli/plan_print.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/err.h"
+#include "base/mem.h"
+#include "base/units.h"
+
+const char *const pl_plan_recompute_names[] = {"none", "selective", "full"};
+
+const char *pl_plan_split_name(const struct pl_plan *plan,
+                               const struct pl_plan_group *group)
+{
+    if (pl_config_given(plan->ask->config, "model.split"))
+        return pl_config_text(plan->ask->config, "model.split");
+    return group->balanced ? "balanced" : "uniform";
+}
+
+double (*pl_plan_all_parts(const struct pl_plan *plan))[PL_N_PARTS]
+{
+    double(*parts)[PL_N_PARTS] =
+        pl_alloc((size_t)plan->n_best + 1, sizeof *parts); /* never of length 0 */
+    for (int i = 0; i < plan->n_best; i++)
+        if (pl_plan_parts(plan, plan->best[i], parts[i])) {
+            free(parts);
+            return NULL;
+        }
+    return parts;
+}
+
+static const struct pl_plan_group *group_of(const struct pl_plan *plan, int64_t row)
+{
+    return &plan->groups[plan->rows[row].group];
+}
+
+/* Columns that say nothing are left out. */
+struct columns {
+    bool cp, ep;
+};
+
+static struct columns columns_of(const struct pl_plan *plan)
+{
+    struct columns c = {false, false};
+    for (int i = 0; i < plan->n_best; i++) {
+        c.cp |= group_of(plan, plan->best[i])->cp > 1;
+        c.ep |= group_of(plan, plan->best[i])->ep > 1;
+    }
+    return c;
+}
+
+static void print_head(const struct pl_plan *plan, FILE *out)
+{
+    const struct pl_cluster *c = &plan->cluster;
+    const struct pl_config *config = plan->ask->config;
+    char limit[32], all[32];
+    pl_units_format_bytes(plan->limit, limit, sizeof limit);
+    pl_units_format_bytes((double)c->gpu.memory, all, sizeof all);
+    fprintf(out, "%s on %s (%s), %" PRId64 " GPUs %s\n",
+            pl_config_text(config, "model.preset"), c->name,
+            pl_config_text(config, "cluster.levels"), plan->ask->gpus, c->gpu.name);
+    fprintf(out,
+            "an update: %" PRId64 " sequences of %" PRId64
+            " tokens, %.4g M tokens; optimizer %s; memory limit %s of %s\n\n",
+            plan->batch, plan->seq, (double)plan->batch * (double)plan->seq * 1e-6,
+            pl_config_text(config, "optimizer.name"), limit, all);
+}
+
+static void print_row(const struct pl_plan *plan, int i, struct columns c, FILE *out)
+{
+    const struct pl_plan_row *row = &plan->rows[plan->best[i]];
+    const struct pl_plan_group *g = &plan->groups[row->group];
+    char step[32], peak[32];
+    fprintf(out, "%3d %-18s %3d %3d", i + 1, pl_schedule_types[row->type]->name, g->tp,
+            g->pp);
+    if (c.cp) fprintf(out, " %3d", g->cp);
+    fprintf(out, " %4d", g->dp);
+    if (c.ep) fprintf(out, " %3d", g->ep);
+    fprintf(out, " %2d %3d %5d %-9s %4d %-8.8s %9s %12.0f %6.1f %7.4f %10s %4.0f\n",
+            row->v, g->b, g->m, pl_plan_recompute_names[g->recompute], g->zero,
+            g->pp > 1 ? pl_plan_split_name(plan, g) : "-",
+            pl_units_format_time(row->step_s, step, sizeof step), row->tokens,
+            100 * row->mfu, fabs(row->bubble) < 5e-5 ? 0 : row->bubble,
+            pl_units_format_bytes(row->peak, peak, sizeof peak), row->tau);
+}
+
+static void print_table(const struct pl_plan *plan, FILE *out)
+{
+    struct columns c = columns_of(plan);
+    fprintf(out, "%3s %-18s %3s %3s", "#", "schedule", "tp", "pp");
+    if (c.cp) fprintf(out, " %3s", "cp");
+    fprintf(out, " %4s", "dp");
+    if (c.ep) fprintf(out, " %3s", "ep");
+    fprintf(out, " %2s %3s %5s %-9s %4s %-8s %9s %12s %6s %7s %10s %4s\n", "v", "b",
+            "m", "recompute", "zero", "split", "step", "tokens/s/GPU", "MFU %",
+            "bubble", "memory", "tau");
+    for (int i = 0; i < plan->n_best; i++) print_row(plan, i, c, out);
+}
+
+static void print_conventions(const struct pl_plan *plan, FILE *out)
+{
+    bool stale = false;
+    int sync = -1;
+    for (int i = plan->n_best - 1; i >= 0; i--) {
+        const struct pl_plan_row *row = &plan->rows[plan->best[i]];
+        stale |= row->tau > 0;
+        if (row->tau == 0) sync = i;
+    }
+    fprintf(
+        out,
+        "\nstep    synchronous: makespan of one update; else spacing of U on stage 0"
+        "\nMFU     6 N + 12 L d T a token, no causal discount, recomputation excluded"
+        "\nbubble  1 - work of the busiest device per update / step; U and exchanges "
+        "are work"
+        "\nmemory  peak of the fullest device; tau: largest of any stage, in updates"
+        "\nb sequences a microbatch, m microbatches an update, v chunks a device%s\n",
+        plan->ask->all ? ""
+                       : "; the best row of each tp x pp x dp (x ep) and class,"
+                         "\nsynchronous or not (--all: every candidate)");
+    if (!stale) return;
+    fprintf(
+        out,
+        "tau > 0: gradients of old weights. Rows are compared by time per update "
+        "alone; whether the loss\nstays equal is not said (pipelag run trains it). ");
+    if (sync >= 0)
+        fprintf(out, "Best synchronous row: %d.\n", sync + 1);
+    else
+        fputs("--max-tau 0: synchronous rows alone.\n", out);
+}
+
+static void print_difference(int i, const double *own, const double *best, FILE *out)
+{
+    double all = 0, first = 0;
+    char text[32];
+    bool done[PL_N_PARTS] = {false};
+    for (int k = 0; k < PL_N_PARTS; k++) all += own[k] - best[k], first += best[k];
+    fprintf(out, "%3d  +%.2f %%, %s:", i + 1, 100 * all / first,
+            pl_units_format_time(all, text, sizeof text));
+    double most = 0;
+    for (int n = 0; n < PL_N_PARTS; n++) {
+        int next = -1;
+        for (int k = 0; k < PL_N_PARTS; k++)
+            if (!done[k] &&
+                (next < 0 || fabs(own[k] - best[k]) > fabs(own[next] - best[next])))
+                next = k;
+        double d = own[next] - best[next];
+        done[next] = true;
+        if (!n) most = fabs(d);
+        if (fabs(d) < .05 * most || d == 0) break; /* too small to matter */
+        fprintf(out, "%s %s %c%s", n ? "," : "", pl_plan_part_names[next],
+                d < 0 ? '-' : '+', pl_units_format_time(fabs(d), text, sizeof text));
+    }
+    if (most == 0) fputs(" takes as long; older gradients, more memory or later", out);
+    putc('\n', out);
+}
+
+static void print_reasons(const struct pl_plan *plan, double (*parts)[PL_N_PARTS],
+                          FILE *out)
+{
+    double step = 0;
+    for (int k = 0; k < PL_N_PARTS; k++) step += parts[0][k];
+    fprintf(out, "\nwhere row 1 spends its step (busiest device):");
+    for (int k = 0; k < PL_N_PARTS; k++)
+        if (parts[0][k] > 0)
+            fprintf(out, " %s %.1f %%%s", pl_plan_part_names[k],
+                    100 * parts[0][k] / step, k == PL_PART_BUBBLE ? "" : ",");
+    putc('\n', out);
+    if (plan->n_best > 1) fputs("why the others lose to it:\n", out);
+    for (int i = 1; i < plan->n_best; i++) print_difference(i, parts[i], parts[0], out);
+}
+
+/* "interleaved, tp 8, pp 4, dp 2, v 2, b 1, recompute none, zero 1" */
+static void print_name(const struct pl_plan *plan, int64_t number, FILE *out)
+{
+    const struct pl_plan_row *row = &plan->rows[number];
+    const struct pl_plan_group *g = &plan->groups[row->group];
+    fprintf(out, "%s, tp %d, pp %d, ", pl_schedule_types[row->type]->name, g->tp,
+            g->pp);
+    if (g->cp > 1) fprintf(out, "cp %d, ", g->cp);
+    fprintf(out, "dp %d, ", g->dp);
+    if (g->ep > 1) fprintf(out, "ep %d, ", g->ep);
+    fprintf(out, "v %d, b %d, m %d, recompute %s, zero %d", row->v, g->b, g->m,
+            pl_plan_recompute_names[g->recompute], g->zero);
+}
+
+static void print_needs(const struct pl_plan *plan, int64_t number, FILE *out)
+{
+    const struct pl_plan_row *row = &plan->rows[number];
+    char peak[32], limit[32];
+    fprintf(out, "needs %s on device %d of %d, limit %s\n",
+            pl_units_format_bytes(row->peak, peak, sizeof peak), row->device,
+            plan->groups[row->group].pp,
+            pl_units_format_bytes(plan->limit, limit, sizeof limit));
+}
+
+static void print_refused(const struct pl_plan *plan, FILE *out)
+{
+    if (!plan->n_best || !plan->n_refused) return;
+    double best = plan->rows[plan->best[0]].step_s;
+    fputs("\nfaster, but out of memory (of those that need at most twice the limit):\n",
+          out);
+    for (int i = 0; i < plan->n_refused; i++) {
+        fputs("  ", out);
+        print_name(plan, plan->refused[i], out);
+        fprintf(out, ": %.1f %% faster than row 1, but ",
+                100 * (best / plan->rows[plan->refused[i]].step_s - 1));
+        print_needs(plan, plan->refused[i], out);
+    }
+}
+
+static void print_nothing(const struct pl_plan *plan, FILE *out)
+{
+    fprintf(out, "%s\n",
+            plan->incomplete ? "nothing simulated so far"
+                             : "OUT OF MEMORY: nothing fits");
+    if (plan->least < 0) return;
+    fputs("least memory: ", out);
+    print_name(plan, plan->least, out);
+    fputs(": ", out);
+    print_needs(plan, plan->least, out);
+    fputs("more GPUs (--gpus), larger ones, or shorter sequences (--seq) change that\n",
+          out);
+}
+
+static void print_counts(const struct pl_plan *plan, FILE *out)
+{
+    static const char *const words[PL_N_FATES] = {
+        [PL_FATE_OPEN] = "not looked at",
+        [PL_FATE_UNFIT] = "whose schedule does not take the shape",
+        [PL_FATE_MEMORY] = "too large by a lower bound",
+        [PL_FATE_SLOW] = "too slow by a lower bound",
+        [PL_FATE_DOMINATED] = "slower than their own row by a lower bound",
+        [PL_FATE_STALE] = "simulated, above --max-tau",
+        [PL_FATE_OVER] = "simulated, out of memory",
+        [PL_FATE_DONE] = "simulated, fit",
+        [PL_FATE_FAILED] = "not simulated",
+    };
+    fprintf(out, "\n%" PRId64 " candidates", plan->n_rows);
+    const char *before = ":";
+    for (int f = 0; f < PL_N_FATES; f++) {
+        if (!plan->fates[f]) continue;
+        fprintf(out, "%s %" PRId64 " %s", before, plan->fates[f], words[f]);
+        before = f == PL_FATE_UNFIT || f == PL_FATE_SLOW ? ",\n" : ",";
+    }
+    fprintf(out,
+            "\n%" PRId64 " more do not divide GPUs, batch, layers, heads or experts\n",
+            plan->indivisible);
+    if (plan->failure) fprintf(out, "not simulated: %s\n", plan->failure);
+}
+
+int pl_plan_print_text(const struct pl_plan *plan, FILE *out)
+{
+    double(*parts)[PL_N_PARTS] = pl_plan_all_parts(plan);
+    if (!parts) return PL_ECONFIG;
+    print_head(plan, out);
+    if (plan->n_best) {
+        print_table(plan, out);
+        print_conventions(plan, out);
+        print_reasons(plan, parts, out);
+        print_refused(plan, out);
+    } else {
+        print_nothing(plan, out);
+    }
+    print_counts(plan, out);
+    free(parts);
+    return PL_OK;
+}
+
+int pl_plan_print_yaml(const struct pl_plan *plan, int64_t k, FILE *out)
+{
+    struct pl_config *config;
+    if (k > plan->n_best)
+        return pl_fail(PL_EUSAGE, "--yaml %" PRId64 ": the plan has %d rows", k,
+                       plan->n_best);
+    int rc = pl_config_arm(plan->ask->config, 0, &config);
+    if (rc) return rc;
+    pl_plan_apply(plan, &plan->rows[plan->best[k - 1]], config);
+    fputs("# row ", out);
+    fprintf(out, "%" PRId64 " of pipelag plan: ", k);
+    print_name(plan, plan->best[k - 1], out);
+    putc('\n', out);
+    pl_config_print(config, true, out);
+    pl_config_free(config);
+    return PL_OK;
+}
