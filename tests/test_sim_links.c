@@ -66,6 +66,135 @@ START_TEST(blocking_closed_form)
 }
 END_TEST
 
+/* More devices than one word of the engine's set; links that never fill while a
+ * transfer is shorter than F and B. */
+START_TEST(many_devices)
+{
+    struct pl_cost cost = uniform(100, 10 * US, 20 * US, 0, US / 100);
+    pl_tick ideal = (pl_tick)(128 + 99) * 30 * US;
+    ck_assert_int_eq(makespan(&cost, PL_RENDEZVOUS, 100, 128),
+                     ideal + (2 * 128 + 2 * 100 - 5) * (US / 100));
+    ck_assert_int_eq(makespan(&cost, PL_OCCUPANCY, 100, 128),
+                     makespan(&cost, PL_LATENCY, 100, 128));
+    pl_cost_free(&cost);
+}
+END_TEST
+
+START_TEST(occupancy_of_short_transfers)
+{
+    for (uint64_t seed = 0; seed < 100; seed++) {
+        int P = 2 + (int)pl_rng_below(seed, PL_RNG_TEST, 82, 0, 9);
+        int m = P + (int)pl_rng_below(seed, PL_RNG_TEST, 82, 1, 20);
+        pl_tick c = (pl_tick)pl_rng_below(seed, PL_RNG_TEST, 82, 2, 10 * US);
+        struct pl_cost cost = uniform(P, 10 * US, 20 * US, 0, c);
+        ck_assert_int_eq(makespan(&cost, PL_OCCUPANCY, P, m),
+                         makespan(&cost, PL_LATENCY, P, m));
+        pl_cost_free(&cost);
+    }
+}
+END_TEST
+
+/* A link that is longer than F: the second message waits for the first. By hand: F at
+ * 0..10 and 10..20, c = 25: sent at 10 and 35, not 20. */
+START_TEST(occupancy_by_hand)
+{
+    struct pl_cost cost = uniform(2, 10, 20, 0, 25);
+    cost.semantics = PL_OCCUPANCY;
+    cost.send_next[0] = 3;
+    struct pl_simulation sim = simulate("gpipe", 2, 2, 1, &cost, false);
+    static const pl_tick sent[] = {13, 38}, arrived[] = {38, 63};
+    for (int i = 0; i < 2; i++) {
+        ck_assert_int_eq(sim.timeline.msg_kind[i], PL_OP_F);
+        ck_assert_int_eq(sim.timeline.sent[i], sent[i]);
+        ck_assert_int_eq(sim.timeline.arrived[i], arrived[i]);
+    }
+    pl_simulation_free(&sim);
+    pl_cost_free(&cost);
+}
+END_TEST
+
+/* The checker says what is wrong with an activation of stage 0. */
+static int64_t activation(const struct pl_timeline *t, int64_t micro)
+{
+    int64_t i = 0;
+    while (t->msg_kind[i] != PL_OP_F || t->msg_micro[i] != micro) i++;
+    return i;
+}
+static void move(struct pl_timeline *t, int64_t micro, pl_tick by)
+{
+    t->sent[activation(t, micro)] += by;
+    t->arrived[activation(t, micro)] += by;
+}
+static void early(struct pl_timeline *t)
+{
+    move(t, 0, -1);
+}
+static void late(struct pl_timeline *t) /* F 1 is not used at once */
+{
+    move(t, 1, 1);
+}
+static void beside(struct pl_timeline *t) /* F 1 leaves while F 0 is on the link */
+{
+    move(t, 1, -10);
+}
+static void fast(struct pl_timeline *t)
+{
+    t->arrived[activation(t, 0)]--;
+}
+static void slow(struct pl_timeline *t)
+{
+    t->arrived[activation(t, 1)]++;
+}
+static void goes_on(struct pl_timeline *t) /* the sender, with F 1 */
+{
+    int64_t i = 0;
+    while (t->device[i] || t->micro[i] != 1 || t->kind[i] != PL_OP_F) i++;
+    t->start[i]--;
+    t->end[i]--;
+}
+static void busy(struct pl_timeline *t) /* F 1 goes over while the receiver runs F 0 */
+{
+    move(t, 1, -5);
+}
+
+static const struct {
+    enum pl_link_semantics semantics;
+    void (*damage)(struct pl_timeline *);
+    const char *says;
+} damages[] = {
+    {PL_LATENCY, early, "before the sender's part"},
+    {PL_LATENCY, late, "later than it could be"},
+    {PL_LATENCY, slow, "flight time differs"},
+    {PL_OCCUPANCY, early, "before the sender's part"},
+    {PL_OCCUPANCY, beside, "on a link that another one is on"},
+    {PL_OCCUPANCY, late, "later than it could be"},
+    {PL_OCCUPANCY, fast, "flight time differs"},
+    {PL_RENDEZVOUS, early, "before the sender's part"},
+    {PL_RENDEZVOUS, fast, "flight time differs"},
+    {PL_RENDEZVOUS, goes_on, "the sender went on"},
+    {PL_RENDEZVOUS, busy, "the receiver was busy"},
+    {PL_CONTENTION, early, "before the sender's part"},
+    {PL_CONTENTION, late, "later than it could be"},
+    {PL_CONTENTION, fast, "flight time differs"},
+};
+enum { N_DAMAGES = sizeof damages / sizeof *damages };
+
+START_TEST(damaged_messages)
+{
+    struct pl_cost cost = uniform(2, 10, 20, 0, 25);
+    cost.send_next[0] = cost.send_prev[1] = 3;
+    cost.forward[1] = 40; /* activations wait there */
+    cost.semantics = damages[_i].semantics;
+    struct pl_simulation sim = simulate("gpipe", 2, 3, 1, &cost, false);
+    damages[_i].damage(&sim.timeline);
+    int rc = pl_timeline_check(&sim.timeline, &sim.schedule, &cost);
+    ck_assert_msg(rc == PL_ECHECK && strstr(pl_error_text(), damages[_i].says),
+                  "damage %d: %s", _i, rc ? pl_error_text() : "accepted");
+    pl_simulation_free(&sim);
+    pl_cost_free(&cost);
+}
+END_TEST
+
 /* Random costs, links, senders' parts, variation. */
 static struct pl_cost random_links(const struct pl_layout *layout, uint64_t seed)
 {
@@ -128,6 +257,10 @@ END_TEST
 static void fill(TCase *t)
 {
     tcase_add_loop_test(t, all_schedules, 0, n_types());
+    tcase_add_test(t, many_devices);
+    tcase_add_test(t, occupancy_of_short_transfers);
+    tcase_add_test(t, occupancy_by_hand);
+    tcase_add_loop_test(t, damaged_messages, 0, N_DAMAGES);
     tcase_add_loop_test(t, oracle_rows, 0, N_ORACLES);
     tcase_add_test(t, blocking_closed_form);
 }
