@@ -115,10 +115,10 @@ static void print_conventions(const struct pl_plan *plan, FILE *out)
         "\nbubble  1 - work of the busiest device per update / step; U and exchanges "
         "are work"
         "\nmemory  peak of the fullest device; tau: largest of any stage, in updates"
-        "\nb sequences a microbatch, m microbatches an update, v chunks a device%s\n",
+        "\nb sequences a microbatch, m microbatches an update, v chunks a device\n%s",
         plan->ask->all ? ""
-                       : "; the best row of each tp x pp x dp (x ep) and class,"
-                         "\nsynchronous or not (--all: every candidate)");
+                       : "a row is the best of its tp x pp x dp (x ep) and class, "
+                         "synchronous or not (--all: every one)\n");
     if (!stale) return;
     fprintf(
         out,
@@ -162,10 +162,13 @@ static void print_reasons(const struct pl_plan *plan, double (*parts)[PL_N_PARTS
     double step = 0;
     for (int k = 0; k < PL_N_PARTS; k++) step += parts[0][k];
     fprintf(out, "\nwhere row 1 spends its step (busiest device):");
-    for (int k = 0; k < PL_N_PARTS; k++)
-        if (parts[0][k] > 0)
-            fprintf(out, " %s %.1f %%%s", pl_plan_part_names[k],
-                    100 * parts[0][k] / step, k == PL_PART_BUBBLE ? "" : ",");
+    const char *before = " ";
+    for (int k = 0; k < PL_N_PARTS; k++) {
+        if (parts[0][k] < 5e-4 * step) continue;
+        fprintf(out, "%s%s %.1f %%", before, pl_plan_part_names[k],
+                100 * parts[0][k] / step);
+        before = ", ";
+    }
     putc('\n', out);
     if (plan->n_best > 1) fputs("why the others lose to it:\n", out);
     for (int i = 1; i < plan->n_best; i++) print_difference(i, parts[i], parts[0], out);
