@@ -31,12 +31,6 @@ void pl_config_register_import(const char *group, const char *suffix,
     imports[n_imports++].import = import;
 }
 
-static bool ends_with(const char *text, const char *end)
-{
-    size_t n = strlen(text), m = strlen(end);
-    return n > m && !strcmp(text + n - m, end);
-}
-
 /* Length of the group's name when key is one of "GROUP." */
 static size_t group_length(const char *key)
 {
@@ -71,14 +65,15 @@ bool pl_config_arms_preset(const struct pl_config *config, int key)
 static pl_config_import *import_of(const char *group, const char *name)
 {
     for (int i = 0; i < n_imports; i++)
-        if (!strcmp(imports[i].group, group) && ends_with(name, imports[i].suffix))
+        if (!strcmp(imports[i].group, group) && pl_path_ends(name, imports[i].suffix))
             return imports[i].import;
     return NULL;
 }
 
 static bool is_path(const char *name)
 {
-    return strchr(name, '/') || ends_with(name, ".yaml") || ends_with(name, ".yml");
+    return strchr(name, '/') || pl_path_ends(name, ".yaml") ||
+           pl_path_ends(name, ".yml");
 }
 
 static int read_yaml(const char *path, char **text)

@@ -224,6 +224,12 @@ int pl_file_read(const char *path, size_t max_bytes, char **data, size_t *n)
     return rc;
 }
 
+bool pl_path_ends(const char *path, const char *suffix)
+{
+    size_t n = strlen(path), m = strlen(suffix);
+    return n > m && !strcmp(path + n - m, suffix);
+}
+
 uint32_t pl_crc32(uint32_t crc, const void *data, size_t n)
 {
     const unsigned char *p = data;

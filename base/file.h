@@ -3,6 +3,7 @@
 #ifndef PL_BASE_FILE_H
 #define PL_BASE_FILE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -27,6 +28,9 @@ char *pl_file_temporary(const char *path);
 /* Whole file into memory (NUL-terminated; caller frees). PL_EINPUT when missing, a
  * folder, or larger than max_bytes. */
 int pl_file_read(const char *path, size_t max_bytes, char **data, size_t *n);
+
+/* Is path a name with this suffix, such as ".yaml"? */
+bool pl_path_ends(const char *path, const char *suffix);
 
 uint32_t pl_crc32(uint32_t crc, const void *data, size_t n); /* zlib's; start with 0 */
 

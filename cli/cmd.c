@@ -77,24 +77,24 @@ static const struct {
     {OPT_UPDATES, "schedule.updates", "--updates"},
 };
 
-static void append(struct pl_cmd_settings *settings, struct pl_cmd_setting setting)
+void pl_cmd_settings_add(struct pl_cmd_settings *settings, const char *key,
+                         const char *value, const char *origin)
 {
     settings->settings = pl_grow(settings->settings, (size_t)settings->n + 1,
                                  sizeof *settings->settings);
-    settings->settings[settings->n++] = setting;
+    settings->settings[settings->n++] = (struct pl_cmd_setting){key, value, origin};
 }
 
 static error_t parse(int option, char *arg, struct argp_state *state)
 {
     struct pl_cmd_settings *settings = state->input;
     if (option == OPT_SET) {
-        append(settings, (struct pl_cmd_setting){NULL, arg, "--set"});
+        pl_cmd_settings_add(settings, NULL, arg, "--set");
         return 0;
     }
     for (size_t i = 0; i < sizeof shortcuts / sizeof *shortcuts; i++)
         if (shortcuts[i].option == option) {
-            append(settings,
-                   (struct pl_cmd_setting){shortcuts[i].key, arg, shortcuts[i].origin});
+            pl_cmd_settings_add(settings, shortcuts[i].key, arg, shortcuts[i].origin);
             return 0;
         }
     return ARGP_ERR_UNKNOWN;

@@ -65,6 +65,9 @@ struct pl_cmd_settings {
 
 extern const struct argp_child pl_cmd_settings_children[];
 
+/* Append one; strings are borrowed. */
+void pl_cmd_settings_add(struct pl_cmd_settings *settings, const char *key,
+                         const char *value, const char *origin);
 /* Defaults, then the file (NULL: none), then the settings in order. *out is the
  * caller's (pl_config_free), untouched on error. */
 int pl_cmd_settings_config(const struct pl_cmd_settings *settings, const char *file,

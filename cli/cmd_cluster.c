@@ -2,11 +2,10 @@
  * take on it. */
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #include "base/builtin.h"
-#include "base/mem.h"
+#include "base/file.h"
 #include "cli/cmd.h"
 #include "cli/print_cluster.h"
 
@@ -34,13 +33,6 @@ static const struct argp_option options[] = {
     {0},
 };
 
-static void add(struct pl_cmd_settings *s, const char *key, const char *value,
-                const char *origin)
-{
-    s->settings = pl_grow(s->settings, (size_t)s->n + 1, sizeof *s->settings);
-    s->settings[s->n++] = (struct pl_cmd_setting){key, value, origin};
-}
-
 static error_t parse(int option, char *arg, struct argp_state *state)
 {
     struct arguments *args = state->input;
@@ -52,10 +44,10 @@ static error_t parse(int option, char *arg, struct argp_state *state)
         args->bytes = arg;
         return 0;
     case OPT_SET:
-        add(&args->settings, NULL, arg, "--set");
+        pl_cmd_settings_add(&args->settings, NULL, arg, "--set");
         return 0;
     case OPT_LEVELS:
-        add(&args->settings, "cluster.levels", arg, "--levels");
+        pl_cmd_settings_add(&args->settings, "cluster.levels", arg, "--levels");
         return 0;
     case ARGP_KEY_ARG:
         if (args->name) argp_error(state, "more than one PRESET or FILE: %s", arg);
@@ -70,9 +62,7 @@ static error_t parse(int option, char *arg, struct argp_state *state)
 static const char *key_of(const char *name)
 {
     struct stat st;
-    size_t n = strlen(name);
-    bool yaml = (n > 5 && !strcmp(name + n - 5, ".yaml")) ||
-                (n > 4 && !strcmp(name + n - 4, ".yml"));
+    bool yaml = pl_path_ends(name, ".yaml") || pl_path_ends(name, ".yml");
     bool file = !pl_builtin_text("clusters", name) && !yaml && !stat(name, &st);
     return file ? "cluster.topology" : "cluster.preset";
 }
@@ -153,7 +143,8 @@ static int show(const struct arguments *args, const struct pl_config *config,
 static int read_cluster(struct arguments *args, struct pl_config **config,
                         struct pl_cluster *cluster)
 {
-    if (args->name) add(&args->settings, key_of(args->name), args->name, "PRESET");
+    if (args->name)
+        pl_cmd_settings_add(&args->settings, key_of(args->name), args->name, "PRESET");
     int code = pl_cmd_settings_config(&args->settings, NULL, config);
     return code ? code : pl_cluster_read(*config, cluster);
 }

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "base/builtin.h"
+#include "base/file.h"
 #include "base/json.h"
 #include "base/mem.h"
 #include "cli/cmd.h"
@@ -87,12 +88,6 @@ static int list(bool json)
     return rc;
 }
 
-static bool ends_with(const char *text, const char *end)
-{
-    size_t n = strlen(text), m = strlen(end);
-    return n >= m && !strcmp(text + n - m, end);
-}
-
 /* Configuration of the argument: a built-in name or config.json is a preset, a YAML
  * file is a configuration of its own; a folder stands for the config.json in it. */
 static int read_config(const struct arguments *a, struct pl_config **out)
@@ -102,8 +97,8 @@ static int read_config(const struct arguments *a, struct pl_config **out)
     bool there = !builtin && stat(a->model, &st) == 0;
     char *path = there && S_ISDIR(st.st_mode) ? pl_printf("%s/config.json", a->model)
                                               : pl_strdup(a->model);
-    bool json = !builtin && ends_with(path, ".json");
-    bool yaml = there || ends_with(path, ".yaml") || ends_with(path, ".yml");
+    bool json = !builtin && pl_path_ends(path, ".json");
+    bool yaml = there || pl_path_ends(path, ".yaml") || pl_path_ends(path, ".yml");
     struct pl_config *config = NULL;
     int rc = pl_cmd_settings_config(&a->settings, yaml && !json ? path : NULL, &config);
     if (!rc && (json || !yaml)) {

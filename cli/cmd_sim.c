@@ -96,35 +96,35 @@ static error_t parse(int option, char *arg, struct argp_state *state)
     }
 }
 
-static void record_segments(struct pl_trace *trace, const struct pl_sim_view *view,
+static void record_segments(struct pl_trace *trace, const struct pl_setup *run,
                             const struct pl_config *config)
 {
     struct pl_segment segments[PL_MAX_SEGMENTS];
     const char *schedules[PL_MAX_SEGMENTS];
-    if (!view->n_segments) return;
-    for (int i = 0; i < view->n_segments; i++) {
-        const char *name = view->segments[i].corrector;
+    if (!run->n_segments) return;
+    for (int i = 0; i < run->n_segments; i++) {
+        const char *name = run->segments[i].corrector;
         if (!name) name = pl_config_text(config, "corrector.name");
         segments[i] =
-            (struct pl_segment){.updates = view->segments[i].updates,
+            (struct pl_segment){.updates = run->segments[i].updates,
                                 .corrector = {.type = pl_corrector_find(name)}};
-        schedules[i] = view->segments[i].type->name;
+        schedules[i] = run->segments[i].type->name;
     }
-    pl_record_segments(trace, view->sim->schedule.type->name, view->n_segments,
-                       segments, schedules);
+    pl_record_segments(trace, run->sim.schedule.type->name, run->n_segments, segments,
+                       schedules);
 }
 
-static int write_outputs(const struct pl_sim_view *view, const struct pl_config *config,
+static int write_outputs(const struct pl_setup *run, const struct pl_config *config,
                          const struct arguments *args)
 {
     struct pl_trace *trace = pl_trace_new();
     char *given = pl_config_dump(config, true),
          *resolved = pl_config_dump(config, false);
     pl_record_provenance(trace, "pipelag sim", given, resolved, "none");
-    pl_record_simulation(trace, view->sim->schedule.type->name, view->sim, view->cost);
-    record_segments(trace, view, config);
-    if (view->estimate)
-        pl_record_memory(trace, view->sim->schedule.type->name, view->memory);
+    pl_record_simulation(trace, run->sim.schedule.type->name, &run->sim, &run->cost);
+    record_segments(trace, run, config);
+    if (run->estimate)
+        pl_record_memory(trace, run->sim.schedule.type->name, &run->memory);
     int code = args->output ? pl_trace_write(trace, args->output) : 0;
     if (!code && args->perfetto)
         code = pl_perfetto_write(trace, NULL, 0, args->perfetto);
@@ -163,10 +163,6 @@ static int simulate(const struct arguments *args, const struct pl_config *config
                        "run fewer updates",
                        (long long)pl_config_int(config, "schedule.updates"));
     if (!code) code = pl_setup_simulate(config, &setup);
-    struct pl_sim_view view = {&setup.sim,       &setup.cost, setup.barrier,
-                               (int)args->width, args->unit,  setup.n_segments,
-                               setup.segments,   setup.parts, setup.estimate,
-                               &setup.memory};
     if (!code && args->unit && setup.n_segments)
         code = pl_fail(PL_EUSAGE,
                        "--delay-unit counts one schedule's delays, this run "
@@ -178,7 +174,8 @@ static int simulate(const struct arguments *args, const struct pl_config *config
     if (!code && args->csv)
         code = pl_custom_write(&setup.sim.schedule, args->communication, args->csv);
     if (!code && (args->output || args->perfetto))
-        code = write_outputs(&view, config, args);
+        code = write_outputs(&setup, config, args);
+    struct pl_sim_view view = {&setup, (int)args->width, args->unit};
     if (!code) (args->json ? pl_print_sim_json : pl_print_sim_text)(&view, stdout);
     pl_setup_free(&setup);
     return code;

@@ -13,16 +13,16 @@ const char *pl_instance_name(const struct pl_metrics *m, int instance, char name
 
 static double in_unit(const struct pl_sim_view *view, int q)
 {
-    const struct pl_schedule *sched = &view->sim->schedule;
+    const struct pl_schedule *sched = &view->run->sim.schedule;
     return pl_delay_convert(view->unit, sched->type, sched->shape.m,
-                            view->sim->metrics.stage[q].tau_mean);
+                            view->run->sim.metrics.stage[q].tau_mean);
 }
 
 /* Instances of the first replica: the delay is the model chunk's. */
 static void print_unit(const struct pl_sim_view *view, FILE *out)
 {
     const struct pl_delay_unit *unit = view->unit;
-    const struct pl_metrics *m = &view->sim->metrics;
+    const struct pl_metrics *m = &view->run->sim.metrics;
     fprintf(out, "\nMean delay in %s: %s (%s).\n%5s %12s %12s\n", unit->name,
             unit->definition, unit->source, "stage", "updates", unit->name);
     for (int c = 0; c < m->chunks; c++) {
@@ -79,9 +79,10 @@ static void print_horizons(const struct pl_schedule *sched, FILE *out)
 
 void pl_print_delay_text(const struct pl_sim_view *view, FILE *out)
 {
-    print_counts(&view->sim->metrics, out);
+    print_counts(&view->run->sim.metrics, out);
     if (view->unit) print_unit(view, out);
-    if (view->sim->schedule.type->horizon) print_horizons(&view->sim->schedule, out);
+    if (view->run->sim.schedule.type->horizon)
+        print_horizons(&view->run->sim.schedule, out);
 }
 
 void pl_print_delay_json(const struct pl_sim_view *view, struct pl_json *json)
@@ -92,7 +93,7 @@ void pl_print_delay_json(const struct pl_sim_view *view, struct pl_json *json)
     pl_json_text(json, "definition", view->unit->definition);
     pl_json_text(json, "source", view->unit->source);
     pl_json_begin(json, "mean", '[');
-    for (int c = 0; c < view->sim->metrics.chunks; c++)
+    for (int c = 0; c < view->run->sim.metrics.chunks; c++)
         pl_json_real(json, NULL, in_unit(view, c));
     pl_json_end(json, ']');
     pl_json_end(json, '}');
@@ -101,8 +102,8 @@ void pl_print_delay_json(const struct pl_sim_view *view, struct pl_json *json)
 void pl_print_stage_delay_json(const struct pl_sim_view *view, int instance,
                                struct pl_json *json)
 {
-    const struct pl_metrics *m = &view->sim->metrics;
-    const struct pl_schedule *sched = &view->sim->schedule;
+    const struct pl_metrics *m = &view->run->sim.metrics;
+    const struct pl_schedule *sched = &view->run->sim.schedule;
     int c = m->stage[instance].chunk;
     pl_json_begin(json, "delay_counts", '[');
     for (int64_t tau = 0; tau < m->tau_bins; tau++)

@@ -31,7 +31,7 @@ static void print_layers(const struct pl_estimate *e, int device,
 
 static void print_row(const struct pl_sim_view *view, int d, FILE *out)
 {
-    const struct pl_device_memory *m = &view->memory->device[d];
+    const struct pl_device_memory *m = &view->run->memory.device[d];
     char text[32];
     fprintf(out, "%6d", d);
     for (int k = 0; k < PL_N_MEMORY; k++)
@@ -40,17 +40,17 @@ static void print_row(const struct pl_sim_view *view, int d, FILE *out)
     fprintf(out, " %11s", pl_units_format_bytes((double)m->peak, text, sizeof text));
     fprintf(out, " %10s ",
             pl_units_format_time(pl_seconds(m->when), text, sizeof text));
-    print_layers(view->estimate, d, &view->sim->schedule.layout, out);
+    print_layers(view->run->estimate, d, &view->run->sim.schedule.layout, out);
     putc('\n', out);
 }
 
 void pl_print_estimate_text(const struct pl_sim_view *view, FILE *out)
 {
-    const struct pl_estimate *e = view->estimate;
+    const struct pl_estimate *e = view->run->estimate;
     const struct pl_gpu *gpu = &e->cluster.gpu;
-    const struct pl_shape *shape = &view->sim->schedule.shape;
+    const struct pl_shape *shape = &view->run->sim.schedule.shape;
     struct pl_throughput t =
-        pl_estimate_throughput(e, shape->m, view->sim->metrics.step_s);
+        pl_estimate_throughput(e, shape->m, view->run->sim.metrics.step_s);
     int device;
     char peak[32], limit[32];
     fprintf(
@@ -61,8 +61,8 @@ void pl_print_estimate_text(const struct pl_sim_view *view, FILE *out)
         e->gpus, gpu->name, t.tokens_per_s_gpu, 100 * t.mfu, 100 * t.mfu_6n, "device");
     for (int k = 0; k < PL_N_MEMORY; k++) fprintf(out, " %11s", pl_memory_names[k]);
     fprintf(out, " %11s %10s  %s\n", "peak", "at", "layers (E embedding, L head)");
-    for (int d = 0; d < view->memory->devices; d++) print_row(view, d, out);
-    const struct pl_device_memory *most = fullest(view->memory, &device);
+    for (int d = 0; d < view->run->memory.devices; d++) print_row(view, d, out);
+    const struct pl_device_memory *most = fullest(&view->run->memory, &device);
     pl_units_format_bytes((double)most->peak, peak, sizeof peak);
     pl_units_format_bytes((double)gpu->memory, limit, sizeof limit);
     if (most->peak > gpu->memory)
@@ -74,11 +74,11 @@ void pl_print_estimate_text(const struct pl_sim_view *view, FILE *out)
 
 void pl_print_estimate_json(const struct pl_sim_view *view, struct pl_json *json)
 {
-    const struct pl_estimate *e = view->estimate;
-    struct pl_throughput t = pl_estimate_throughput(e, view->sim->schedule.shape.m,
-                                                    view->sim->metrics.step_s);
+    const struct pl_estimate *e = view->run->estimate;
+    struct pl_throughput t = pl_estimate_throughput(e, view->run->sim.schedule.shape.m,
+                                                    view->run->sim.metrics.step_s);
     int device;
-    const struct pl_device_memory *most = fullest(view->memory, &device);
+    const struct pl_device_memory *most = fullest(&view->run->memory, &device);
     pl_json_int(json, "gpus", e->gpus);
     pl_json_real(json, "tokens_per_s_gpu", t.tokens_per_s_gpu);
     pl_json_real(json, "mfu", t.mfu);
@@ -90,8 +90,8 @@ void pl_print_estimate_json(const struct pl_sim_view *view, struct pl_json *json
     pl_json_text(json, "verdict",
                  most->peak > e->cluster.gpu.memory ? "out of memory" : "fits");
     pl_json_begin(json, "devices", '[');
-    for (int d = 0; d < view->memory->devices; d++) {
-        const struct pl_device_memory *m = &view->memory->device[d];
+    for (int d = 0; d < view->run->memory.devices; d++) {
+        const struct pl_device_memory *m = &view->run->memory.device[d];
         pl_json_begin(json, NULL, '{');
         pl_json_int(json, "device", d);
         pl_json_int(json, "peak_bytes", (int64_t)m->peak);

@@ -13,16 +13,16 @@ static void print_value(FILE *out, double value, double scale, int width)
 
 void pl_print_segments_text(const struct pl_sim_view *view, FILE *out)
 {
-    if (!view->n_segments) return;
+    if (!view->run->n_segments) return;
     double begin = 0;
     int64_t first = 0;
     fprintf(out, "\n%-20s %8s %8s %12s %12s %12s %8s %8s %8s\n", "segment", "first",
             "updates", "begins, ms", "makespan, ms", "step, ms", "bubble", "steady",
             "tau");
-    for (int i = 0; i < view->n_segments; i++) {
-        const struct pl_metrics *m = &view->parts[i].metrics;
-        fprintf(out, "%-20s %8" PRId64 " %8" PRId64, view->segments[i].type->name,
-                first, view->segments[i].updates);
+    for (int i = 0; i < view->run->n_segments; i++) {
+        const struct pl_metrics *m = &view->run->parts[i].metrics;
+        fprintf(out, "%-20s %8" PRId64 " %8" PRId64, view->run->segments[i].type->name,
+                first, view->run->segments[i].updates);
         print_value(out, begin, 1e-3, 12);
         print_value(out, m->makespan_s, 1e-3, 12);
         print_value(out, m->step_s, 1e-3, 12);
@@ -35,7 +35,7 @@ void pl_print_segments_text(const struct pl_sim_view *view, FILE *out)
         print_value(out, m->stage[0].tau_mean, 1, 8);
         putc('\n', out);
         begin += m->makespan_s;
-        first += view->segments[i].updates;
+        first += view->run->segments[i].updates;
     }
     fputs("Each segment ends drained; step, steady (bubble_steady) and tau (mean of "
           "stage "
@@ -46,16 +46,16 @@ void pl_print_segments_text(const struct pl_sim_view *view, FILE *out)
 
 void pl_print_segments_json(const struct pl_sim_view *view, struct pl_json *json)
 {
-    if (!view->n_segments) return;
+    if (!view->run->n_segments) return;
     double begin = 0;
     int64_t first = 0;
     pl_json_begin(json, "segments", '[');
-    for (int i = 0; i < view->n_segments; i++) {
-        const struct pl_metrics *m = &view->parts[i].metrics;
+    for (int i = 0; i < view->run->n_segments; i++) {
+        const struct pl_metrics *m = &view->run->parts[i].metrics;
         pl_json_begin(json, NULL, '{');
-        pl_json_text(json, "schedule", view->segments[i].type->name);
+        pl_json_text(json, "schedule", view->run->segments[i].type->name);
         pl_json_int(json, "first_update", first);
-        pl_json_int(json, "updates", view->segments[i].updates);
+        pl_json_int(json, "updates", view->run->segments[i].updates);
         pl_json_real(json, "begin_s", begin);
         pl_json_real(json, "makespan_s", m->makespan_s);
         pl_json_real(json, "step_s", m->step_s);
@@ -67,7 +67,7 @@ void pl_print_segments_json(const struct pl_sim_view *view, struct pl_json *json
         pl_json_end(json, ']');
         pl_json_end(json, '}');
         begin += m->makespan_s;
-        first += view->segments[i].updates;
+        first += view->run->segments[i].updates;
     }
     pl_json_end(json, ']');
 }

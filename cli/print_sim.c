@@ -3,59 +3,18 @@
 #include <inttypes.h>
 #include <math.h>
 
-#include "base/json.h"
+#include "cli/closed.h"
 #include "cli/print_delay.h"
 #include "cli/print_links.h"
 #include "cli/print_segments.h"
 #include "traces/figure.h"
 
-/* Closed forms of one stage; -1 where there is none. */
-struct closed_stage {
-    int64_t tau_min, tau_max, versions, peak;
-};
-
-static bool all_equal(const pl_tick *t, int n)
-{
-    for (int i = 1; i < n; i++)
-        if (t[i] != t[0]) return false;
-    return true;
-}
-
-static bool is_uniform(const struct pl_cost *c)
-{
-    if (pl_cost_has_network(c) || pl_cost_varies(c)) return false;
-    return all_equal(c->forward, c->chunks) && all_equal(c->backward, c->chunks) &&
-           all_equal(c->weight, c->chunks) && all_equal(c->update, c->chunks) &&
-           all_equal(c->next, c->devices) && all_equal(c->prev, c->devices);
-}
-
-static struct pl_closed closed_of(const struct pl_sim_view *view)
-{
-    struct pl_closed closed = {NAN, NAN, NAN, NAN};
-    const struct pl_schedule *sched = &view->sim->schedule;
-    if (sched->type->closed && is_uniform(view->cost) && !sched->shape.free_order)
-        sched->type->closed(&sched->shape, view->cost, &closed);
-    return closed;
-}
-
-/* Those of a run whose times do not vary: then a U may slip past an op. */
-static struct closed_stage closed_stage_of(const struct pl_sim_view *view, int stage)
-{
-    struct closed_stage c = {-1, -1, -1, -1};
-    const struct pl_schedule *sched = &view->sim->schedule;
-    if (sched->type->closed_stage && !pl_cost_varies(view->cost) &&
-        !sched->shape.free_order)
-        sched->type->closed_stage(&sched->shape, stage, &c.tau_min, &c.tau_max,
-                                  &c.versions, &c.peak);
-    return c;
-}
-
 static void print_gantt(const struct pl_sim_view *view, FILE *out)
 {
-    const struct pl_timeline *t = &view->sim->timeline;
+    const struct pl_timeline *t = &view->run->sim.timeline;
     struct pl_gantt gantt = {
         t->shape.P, t->shape.m, t->n_ops, t->kind,  t->device,
-        t->micro,   t->start,   t->end,   t->chunk, view->sim->schedule.layout.C};
+        t->micro,   t->start,   t->end,   t->chunk, view->run->sim.schedule.layout.C};
     pl_gantt_ascii(&gantt, view->gantt_width, out);
     putc('\n', out);
 }
@@ -90,12 +49,12 @@ static void print_ratio(FILE *out, const char *name, double value, double closed
 
 static void print_numbers(const struct pl_sim_view *view, FILE *out)
 {
-    const struct pl_metrics *x = &view->sim->metrics;
-    struct pl_closed closed = closed_of(view);
+    const struct pl_metrics *x = &view->run->sim.metrics;
+    struct pl_closed closed = pl_closed_of(view->run);
     double r = closed.bubble_over_ideal,
-           busy = x->ideal_s / view->sim->schedule.shape.updates;
+           busy = x->ideal_s / view->run->sim.schedule.shape.updates;
     double steady = isnan(closed.step_s) ? NAN : fmax(0, 1 - busy / closed.step_s);
-    bool async = view->sim->schedule.type->async;
+    bool async = view->run->sim.schedule.type->async;
     char meaning[96] = "no steady window";
     if (x->steady_to > x->steady_from)
         snprintf(meaning, sizeof meaning,
@@ -139,8 +98,8 @@ static void print_tau(FILE *out, double tau)
         fprintf(out, " %6.3g", tau);
 }
 
-static void print_delay(const struct pl_stage_metrics *x, const struct closed_stage *c,
-                        FILE *out)
+static void print_delay(const struct pl_stage_metrics *x,
+                        const struct pl_closed_stage *c, FILE *out)
 {
     char range[48] = "-";
     if (c->tau_min >= 0)
@@ -161,9 +120,9 @@ static void print_stages(const struct pl_sim_view *view, FILE *out)
             "weight", "peak");
     fprintf(out, "%5s %12s  %6s %6s %6s %8s %8s %11s %11s\n", "stage", "busy", "min",
             "mean", "max", "closed", "start-up", "versions", "activations");
-    for (int s = 0; s < view->sim->metrics.stages; s++) {
-        const struct pl_stage_metrics *x = &view->sim->metrics.stage[s];
-        struct closed_stage c = closed_stage_of(view, s);
+    for (int s = 0; s < view->run->sim.metrics.stages; s++) {
+        const struct pl_stage_metrics *x = &view->run->sim.metrics.stage[s];
+        struct pl_closed_stage c = pl_closed_stage_of(view->run, s);
         char busy[32];
         format_time(x->busy_s, busy, sizeof busy);
         fprintf(out, "%5d %12s ", s, busy);
@@ -176,14 +135,14 @@ static void print_stages(const struct pl_sim_view *view, FILE *out)
 /* Several chunks a device: its own rows, then those of the chunks. */
 static void print_devices(const struct pl_sim_view *view, FILE *out)
 {
-    const struct pl_metrics *m = &view->sim->metrics;
+    const struct pl_metrics *m = &view->run->sim.metrics;
     char name[32];
     fprintf(out, "\n%6s %12s %11s  %s\n%6s %12s %11s  %s\n", "", "", "peak", "",
             "device", "busy", "activations", "chunks");
     for (int d = 0; d < m->devices; d++) {
-        struct closed_stage c = {-1, -1, -1, -1};
+        struct pl_closed_stage c = {-1, -1, -1, -1};
         for (int q = m->stages - 1; q >= 0; q--)
-            if (m->stage[q].device == d) c = closed_stage_of(view, q);
+            if (m->stage[q].device == d) c = pl_closed_stage_of(view->run, q);
         char busy[32];
         format_time(m->device[d].busy_s, busy, sizeof busy);
         fprintf(out, "%6d %12s", d, busy);
@@ -200,7 +159,7 @@ static void print_devices(const struct pl_sim_view *view, FILE *out)
             "min", "mean", "max", "closed", "start-up", "versions");
     for (int q = 0; q < m->stages; q++) {
         const struct pl_stage_metrics *x = &m->stage[q];
-        struct closed_stage c = closed_stage_of(view, q);
+        struct pl_closed_stage c = pl_closed_stage_of(view->run, q);
         char busy[32];
         format_time(x->busy_s, busy, sizeof busy);
         fprintf(out, "%5s %6d %12s ", pl_instance_name(m, q, name), x->device, busy);
@@ -211,7 +170,7 @@ static void print_devices(const struct pl_sim_view *view, FILE *out)
 
 static void print_shape(const struct pl_sim_view *view, FILE *out)
 {
-    const struct pl_schedule *sched = &view->sim->schedule;
+    const struct pl_schedule *sched = &view->run->sim.schedule;
     char chunks[64] = "";
     if (sched->layout.C > sched->shape.P)
         snprintf(chunks, sizeof chunks, ", v = %d (model chunks per device)",
@@ -226,26 +185,26 @@ static void print_shape(const struct pl_sim_view *view, FILE *out)
             "U waits for the gradients of %s\n",
             sched->shape.P, sched->shape.m, chunks, sched->shape.updates,
             sched->shape.updates == 1 ? "" : "s",
-            pl_semantics_names[view->cost->semantics],
+            pl_semantics_names[view->run->cost.semantics],
             sched->shape.free_order ? ", free order" : "",
-            view->barrier ? "all stages (clip.scope global)"
+            view->run->barrier ? "all stages (clip.scope global)"
             : sched->type->post_validated
                 ? "its own stage; the global norm is validated afterwards"
                 : "its own stage (clip.scope stage or none)");
-    pl_print_jitter_text(view->cost, out);
+    pl_print_jitter_text(&view->run->cost, out);
     putc('\n', out);
 }
 
 void pl_print_sim_text(const struct pl_sim_view *view, FILE *out)
 {
-    const struct pl_schedule *sched = &view->sim->schedule;
-    const struct pl_metrics *x = &view->sim->metrics;
+    const struct pl_schedule *sched = &view->run->sim.schedule;
+    const struct pl_metrics *x = &view->run->sim.metrics;
     print_shape(view, out);
-    if (view->gantt_width && view->sim->recorded) print_gantt(view, out);
+    if (view->gantt_width && view->run->sim.recorded) print_gantt(view, out);
     print_numbers(view, out);
     bool plain = sched->layout.C * sched->layout.R == sched->shape.P;
     (plain ? print_stages : print_devices)(view, out);
-    if (view->estimate) pl_print_estimate_text(view, out);
+    if (view->run->estimate) pl_print_estimate_text(view, out);
     fprintf(
         out,
         "\nDelay tau in updates: consuming update - version read in forward. Versions "
@@ -273,114 +232,4 @@ void pl_print_sim_text(const struct pl_sim_view *view, FILE *out)
                 "%" PRId64 " updates or more.\n",
                 3 * period);
     pl_print_delay_text(view, out);
-}
-
-static void json_count(struct pl_json *json, const char *key, int64_t value)
-{
-    if (value >= 0)
-        pl_json_int(json, key, value);
-    else
-        pl_json_real(json, key, NAN); /* null */
-}
-
-static void json_stages(const struct pl_sim_view *view, struct pl_json *json)
-{
-    pl_json_begin(json, "stages", '[');
-    for (int s = 0; s < view->sim->metrics.stages; s++) {
-        const struct pl_stage_metrics *x = &view->sim->metrics.stage[s];
-        pl_json_begin(json, NULL, '{');
-        pl_json_int(json, "stage", s);
-        pl_json_int(json, "device", x->device);
-        pl_json_int(json, "chunk", x->chunk);
-        pl_json_int(json, "replica", x->replica);
-        pl_json_real(json, "busy_s", x->busy_s);
-        pl_json_begin(json, "delay", '{');
-        pl_json_real(json, "min", x->tau_min);
-        pl_json_real(json, "mean", x->tau_mean);
-        pl_json_real(json, "max", x->tau_max);
-        pl_json_real(json, "startup", x->tau_startup);
-        pl_json_end(json, '}');
-        pl_print_stage_delay_json(view, s, json);
-        json_count(json, "weight_versions",
-                   x->weight_versions ? x->weight_versions : -1);
-        pl_json_int(json, "peak_activations", x->peak_activations);
-        pl_json_end(json, '}');
-    }
-    pl_json_end(json, ']');
-}
-
-static void json_devices(const struct pl_sim_view *view, struct pl_json *json)
-{
-    pl_json_begin(json, "devices", '[');
-    for (int d = 0; d < view->sim->metrics.devices; d++) {
-        const struct pl_device_metrics *x = &view->sim->metrics.device[d];
-        pl_json_begin(json, NULL, '{');
-        pl_json_int(json, "device", d);
-        pl_json_real(json, "busy_s", x->busy_s);
-        pl_json_int(json, "peak_activations", x->peak_activations);
-        pl_json_end(json, '}');
-    }
-    pl_json_end(json, ']');
-}
-
-static void json_closed(const struct pl_sim_view *view, struct pl_json *json)
-{
-    struct pl_closed closed = closed_of(view);
-    pl_json_begin(json, "closed", '{');
-    pl_json_real(json, "makespan_s", closed.makespan_s);
-    pl_json_real(json, "step_s", closed.step_s);
-    pl_json_real(json, "span_s", closed.span_s);
-    pl_json_real(json, "bubble_over_ideal", closed.bubble_over_ideal);
-    pl_json_begin(json, "stages", '[');
-    for (int s = 0; s < view->sim->metrics.stages; s++) {
-        struct closed_stage c = closed_stage_of(view, s);
-        pl_json_begin(json, NULL, '{');
-        pl_json_int(json, "stage", s);
-        pl_json_begin(json, "delay", '{');
-        json_count(json, "min", c.tau_min);
-        json_count(json, "max", c.tau_max);
-        pl_json_end(json, '}');
-        json_count(json, "weight_versions", c.versions);
-        json_count(json, "peak_activations", c.peak);
-        pl_json_end(json, '}');
-    }
-    pl_json_end(json, ']');
-    pl_json_end(json, '}');
-}
-
-void pl_print_sim_json(const struct pl_sim_view *view, FILE *out)
-{
-    const struct pl_schedule *sched = &view->sim->schedule;
-    const struct pl_metrics *x = &view->sim->metrics;
-    struct pl_json json;
-    pl_json_open(&json, out);
-    pl_json_begin(&json, NULL, '{');
-    pl_json_text(&json, "schedule", sched->type->name);
-    pl_json_int(&json, "P", sched->shape.P);
-    pl_json_int(&json, "m", sched->shape.m);
-    pl_json_int(&json, "v", sched->shape.v);
-    pl_json_int(&json, "replicas", sched->layout.R);
-    pl_json_int(&json, "updates", sched->shape.updates);
-    pl_json_text(&json, "order", sched->shape.free_order ? "free" : "issued");
-    pl_print_links_json(view->cost, &json);
-    pl_json_text(&json, "clip_scope", view->barrier ? "global" : "stage");
-    pl_json_real(&json, "makespan_s", x->makespan_s);
-    pl_json_real(&json, "ideal_s", x->ideal_s);
-    pl_json_real(&json, "step_s", x->step_s);
-    pl_json_real(&json, "bubble", x->bubble);
-    pl_json_real(&json, "bubble_over_ideal", x->bubble_over_ideal);
-    pl_json_real(&json, "bubble_parallelogram", x->bubble_parallelogram);
-    pl_json_real(&json, "bubble_steady", x->bubble_steady);
-    pl_json_begin(&json, "steady_window", '[');
-    pl_json_int(&json, NULL, x->steady_from);
-    pl_json_int(&json, NULL, x->steady_to);
-    pl_json_end(&json, ']');
-    pl_print_delay_json(view, &json);
-    pl_print_segments_json(view, &json);
-    json_stages(view, &json);
-    json_devices(view, &json);
-    json_closed(view, &json);
-    if (view->estimate) pl_print_estimate_json(view, &json);
-    pl_json_end(&json, '}');
-    pl_json_close(&json);
 }

@@ -5,22 +5,14 @@
 #include <stdio.h>
 
 #include "base/json.h"
-#include "cli/segments.h"
+#include "cli/setup.h"
 #include "sim/delay_unit.h"
 #include "sim/estimate.h"
-#include "sim/simulate.h"
 
 struct pl_sim_view {
-    const struct pl_simulation *sim;
-    const struct pl_cost *cost;
-    bool barrier;
+    const struct pl_setup *run;
     int gantt_width;                  /* columns; 0: no Gantt */
     const struct pl_delay_unit *unit; /* NULL: updates alone */
-    int n_segments;                   /* of a mixed run; 0: one schedule */
-    const struct pl_stretch *segments;
-    const struct pl_simulation *parts;  /* each segment alone */
-    const struct pl_estimate *estimate; /* NULL: costs are given */
-    const struct pl_memory *memory;     /* goes with estimate */
 };
 
 /* The part that a roofline adds; the JSON is a few members of the object. */
