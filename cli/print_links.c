@@ -28,11 +28,32 @@ static void print_outage(const struct pl_outage *o, FILE *out)
             pl_units_format_time(pl_seconds(o->length), length, sizeof length));
 }
 
+/* What separates the next entry. */
+static const char *print_factors(const char *what, const double *factor, int n,
+                                 const char *before, FILE *out)
+{
+    for (int i = 0; i < n && factor; i++) {
+        if (factor[i] == 1) continue;
+        fprintf(out, "%s%s %d x %g", before, what, i, factor[i]);
+        before = ", ";
+    }
+    return before;
+}
+
+static void json_factors(struct pl_json *json, const char *key, const double *factor,
+                         int n)
+{
+    if (!factor) return;
+    pl_json_begin(json, key, '[');
+    for (int i = 0; i < n; i++) pl_json_real(json, NULL, factor[i]);
+    pl_json_end(json, ']');
+}
+
 void pl_print_jitter_text(const struct pl_cost *cost, FILE *out)
 {
     const char *before = "";
     const struct pl_jitter *j = cost->jitter;
-    if (!pl_cost_varies(cost)) return;
+    if (!pl_cost_varies(cost) && !cost->slow_link) return;
     fputs("Varies", out);
     if (j) fprintf(out, " (seed %" PRIu64 ")", j->seed);
     fputs(": ", out);
@@ -42,11 +63,8 @@ void pl_print_jitter_text(const struct pl_cost *cost, FILE *out)
         print_time(&j->time[k], out);
         before = ", ";
     }
-    for (int d = 0; d < cost->devices && cost->slow; d++) {
-        if (cost->slow[d] == 1) continue;
-        fprintf(out, "%sdevice %d x %g", before, d, cost->slow[d]);
-        before = ", ";
-    }
+    before = print_factors("device", cost->slow, cost->devices, before, out);
+    before = print_factors("link", cost->slow_link, cost->devices, before, out);
     for (int i = 0; j && i < j->n_outages; i++) {
         fputs(before, out);
         print_outage(&j->outage[i], out);
@@ -85,16 +103,13 @@ static void json_jitter(const struct pl_jitter *j, struct pl_json *json)
 void pl_print_links_json(const struct pl_cost *cost, struct pl_json *json)
 {
     pl_json_text(json, "link_semantics", pl_semantics_names[cost->semantics]);
-    if (!pl_cost_varies(cost)) {
+    if (!pl_cost_varies(cost) && !cost->slow_link) {
         pl_json_real(json, "jitter", NAN); /* null */
         return;
     }
     pl_json_begin(json, "jitter", '{');
     if (cost->jitter) json_jitter(cost->jitter, json);
-    if (cost->slow) {
-        pl_json_begin(json, "slow", '[');
-        for (int d = 0; d < cost->devices; d++) pl_json_real(json, NULL, cost->slow[d]);
-        pl_json_end(json, ']');
-    }
+    json_factors(json, "slow", cost->slow, cost->devices);
+    json_factors(json, "slow_links", cost->slow_link, cost->devices);
     pl_json_end(json, '}');
 }

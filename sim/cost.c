@@ -1,6 +1,7 @@
 /* Costs per model chunk: one value for all stages, one a stage, or one a chunk. */
 #include "sim/cost.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "base/err.h"
@@ -170,7 +171,10 @@ pl_tick pl_cost_op(const struct pl_cost *cost, int kind, int instance, int devic
     static const enum pl_jitter_kind varies[PL_N_OP] = {
         PL_JITTER_F, PL_JITTER_B, PL_JITTER_W, PL_JITTER_B, PL_JITTER_U};
     pl_tick t = pl_cost_time(cost, kind, instance % cost->chunks);
-    if (cost->slow) t = (pl_tick)((double)t * cost->slow[device] + 0.5);
+    if (cost->slow) {
+        double slowed = (double)t * cost->slow[device];
+        t = slowed > 0x1p61 ? INT64_C(1) << 61 : (pl_tick)llround(slowed);
+    }
     if (cost->jitter)
         t = pl_jitter_time(cost->jitter, varies[kind], instance, micro, t);
     return t;
@@ -187,6 +191,7 @@ void pl_cost_free(struct pl_cost *cost)
     for (int i = 0; cost->hop && i < 2 * cost->devices; i++) free(cost->hop[i].use);
     free(cost->hop);
     free(cost->slow);
+    free(cost->slow_link);
     pl_jitter_free(cost->jitter);
     free(cost->jitter);
     *cost = (struct pl_cost){0};

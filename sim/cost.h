@@ -47,6 +47,7 @@ struct pl_cost {
     enum pl_link_semantics semantics;
     struct pl_jitter *jitter; /* NULL: nothing varies; owned */
     double *slow;             /* [devices] factor on all ops of a device; NULL; owned */
+    double *slow_link;        /* [devices] already in next and prev; NULL; owned */
     pl_tick *time;            /* [PL_N_OP * chunks] the op kinds' columns, below: */
     pl_tick *forward, *backward, *weight, *both, *update; /* [chunks], inside time */
     pl_tick *next; /* [devices] transfer from device d to d + 1 mod P */

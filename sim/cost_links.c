@@ -117,6 +117,11 @@ int pl_cost_slow_link(struct pl_cost *cost, int link, double factor)
                            factor);
         *times[k] = (pl_tick)llround((double)*times[k] * factor);
     }
+    if (!cost->slow_link) {
+        cost->slow_link = PL_NEW(P, double);
+        for (int d = 0; d < P; d++) cost->slow_link[d] = 1;
+    }
+    cost->slow_link[link] *= factor;
     if (!cost->hop) return PL_OK;
     cost->hop[link].bytes *= factor;
     cost->hop[P + to].bytes *= factor;

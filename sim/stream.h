@@ -6,8 +6,9 @@
 
 #include "sim/metrics.h"
 
-/* Receives rows; whole instants at a time, in order, borrowed for the call. A code
- * other than 0 ends the run and is what pl_stream_run returns. */
+/* Receives rows; whole instants at a time, in order, borrowed for the call. Messages
+ * that leave later than their op ends come when their times are known. A code other
+ * than 0 ends the run and is what pl_stream_run returns. */
 struct pl_stream_sink {
     int (*rows)(void *context, const struct pl_timeline *rows);
     void *context;

@@ -73,7 +73,9 @@ ok $? 'another seed, another run'
 run 0 "$PIPELAG" sim -P 2 -m 1 --set 'jitter.outages=0@500us+2ms' --json && has makespan_s 0.008
 ok $? 'an outage: the forward that it hits starts anew, 6 + 0.5 + 2 - 0.5 ms'
 run 0 "$PIPELAG" sim -P 3 -m 1 --set link.time=1ms --set jitter.slow_links=1:3 --json &&
-    has makespan_s 0.017
+    has makespan_s 0.017 && has slow_links '[1,3,1]' &&
+    run 0 "$PIPELAG" sim -P 3 -m 1 --set link.time=1ms --set jitter.slow_links=1:3 &&
+    grep -qx 'Varies: link 1 x 3' "$work/out"
 ok $? 'a slow link: 9 ms + 2 (1 + 3) ms'
 
 free="--schedule pipedream -P 4 --updates 200 --set schedule.order=free"

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "sim/stream.h"
 #include "tests/sim_case.h"
 
 static void vary(struct pl_cost *cost, uint64_t seed, double cv)
@@ -102,6 +103,37 @@ START_TEST(random_runs)
 }
 END_TEST
 
+/* In order as issued, a run of any length has the same numbers streamed, whatever the
+ * links and however times vary. */
+START_TEST(streamed)
+{
+    struct pl_shape shape = {.P = 5, .m = 2, .updates = 800};
+    const struct pl_schedule_type *type = pl_schedule_find("pipedream");
+    struct pl_cost cost = uniform(5, 10 * US, 20 * US, US, 3 * US);
+    double rate = 1e6;
+    struct pl_metrics metrics;
+    vary(&cost, 3, 0.2);
+    ck_assert_int_eq(pl_cost_bandwidth(&cost, &rate, 1, 9), PL_OK);
+    cost.send_next[1] = US;
+    cost.semantics = (enum pl_link_semantics)_i;
+    struct pl_simulation whole = simulate_shape(type, &shape, &cost, false);
+    int rc = pl_stream_run(type, &shape, &cost, false, NULL, &metrics);
+    ck_assert_msg(!rc, "%s", pl_error_text());
+    ck_assert_double_eq(metrics.makespan_s, whole.metrics.makespan_s);
+    ck_assert_double_eq(metrics.step_s, whole.metrics.step_s);
+    for (int s = 0; s < shape.P; s++) {
+        const struct pl_stage_metrics *a = &metrics.stage[s],
+                                      *b = &whole.metrics.stage[s];
+        ck_assert_double_eq_tol(a->busy_s, b->busy_s, 1e-12);
+        ck_assert_double_eq(a->tau_mean, b->tau_mean);
+        ck_assert_int_eq(a->peak_activations, b->peak_activations);
+    }
+    pl_metrics_free(&metrics);
+    pl_simulation_free(&whole);
+    pl_cost_free(&cost);
+}
+END_TEST
+
 START_TEST(refused)
 {
     static const struct {
@@ -134,6 +166,7 @@ static void fill(TCase *t)
     tcase_add_loop_test(t, steady_times, 0, N_NAMES);
     tcase_add_test(t, distribution);
     tcase_add_loop_test(t, random_runs, 0, N_NAMES);
+    tcase_add_loop_test(t, streamed, 0, PL_N_SEMANTICS);
     tcase_add_test(t, refused);
 }
 
