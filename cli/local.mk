@@ -9,15 +9,19 @@ noinst_LIBRARIES += %D%/libcli.a
 %C%_libcli_a_SOURCES += %D%/cmd_theory.c
 %C%_libcli_a_SOURCES += %D%/cmd_model.c %D%/print_model.c %D%/print_model.h
 %C%_libcli_a_SOURCES += %D%/setup.c %D%/setup.h %D%/setup_links.c %D%/profile.c %D%/profile.h
-%C%_libcli_a_SOURCES += %D%/cmd_sim.c %D%/print_memory.c %D%/closed.c %D%/closed.h %D%/print_sim.c %D%/print_sim.h %D%/print_sim_json.c %D%/print_delay.c %D%/print_delay.h %D%/print_links.c %D%/print_links.h %D%/segments.c %D%/segments.h \
-  %D%/print_segments.c %D%/print_segments.h
-%C%_libcli_a_SOURCES += %D%/cmd_run.c %D%/experiment.c %D%/experiment.h %D%/job.c %D%/report.c \
-  %D%/report.h %D%/report_print.c %D%/session.c %D%/session.h %D%/verdicts.c %D%/verdicts.h %D%/workers.c %D%/workers.h
+%C%_libcli_a_SOURCES += %D%/cmd_sim.c %D%/print_memory.c %D%/closed.c %D%/closed.h \
+  %D%/print_sim.c %D%/print_sim.h %D%/print_sim_json.c %D%/print_delay.c %D%/print_delay.h \
+  %D%/print_links.c %D%/print_links.h %D%/segments.c %D%/segments.h %D%/print_segments.c \
+  %D%/print_segments.h
+%C%_libcli_a_SOURCES += %D%/cmd_run.c %D%/experiment.c %D%/experiment.h %D%/job.c \
+  %D%/report.c %D%/report.h %D%/report_print.c %D%/session.c %D%/session.h %D%/verdicts.c \
+  %D%/verdicts.h %D%/workers.c %D%/workers.h
 %C%_libcli_a_SOURCES += %D%/cmd_sweep.c %D%/sweep.h %D%/sweep_point.c %D%/sweep_rows.c \
   %D%/sweep_table.c %D%/sweep_pool.c %D%/sweep_mpi.c %D%/sweep_query.c %D%/sweep_query.h \
   %D%/sweep_print.c %D%/sweep_print.h %D%/pool.c %D%/pool.h
-%C%_libcli_a_SOURCES += %D%/cmd_plan.c %D%/plan.h %D%/plan_space.c %D%/plan_bound.c %D%/plan_point.c \
-  %D%/plan_search.c %D%/plan_parts.c %D%/plan_setup.c %D%/plan_print.c %D%/plan_json.c %D%/plan_print.h
+%C%_libcli_a_SOURCES += %D%/cmd_plan.c %D%/plan.h %D%/plan_space.c %D%/plan_bound.c \
+  %D%/plan_point.c %D%/plan_search.c %D%/plan_parts.c %D%/plan_setup.c %D%/plan_print.c \
+  %D%/plan_json.c %D%/plan_print.h
 %C%_libcli_a_SOURCES += %D%/cmd_trace.c %D%/cmd_figure.c
 %C%_libcli_a_SOURCES += %D%/cmd_cluster.c %D%/print_cluster.c %D%/print_cluster.h \
   %D%/print_place.c %D%/print_place.h

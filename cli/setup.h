@@ -25,8 +25,8 @@ int pl_setup_cost(const struct pl_config *config, const struct pl_schedule_type 
                   const struct pl_shape *shape, struct pl_cost *cost,
                   struct pl_estimate **estimate);
 /* The keys link.semantics, link.bandwidth, link.bytes and jitter.* onto cost, which is
- * freed on error; estimate: where its links come from, NULL: given. Errors: PL_ECONFIG and
- * PL_EINPUT naming the key. Part of pl_setup_cost. */
+ * freed on error; estimate: where its links come from, NULL: given. Errors: PL_ECONFIG
+ * and PL_EINPUT naming the key. Part of pl_setup_cost. */
 int pl_setup_links(const struct pl_config *config, const struct pl_estimate *estimate,
                    struct pl_cost *cost);
 /* clip.scope, resolved: is one norm taken over all stages, so that every U waits for

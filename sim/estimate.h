@@ -22,7 +22,7 @@ struct pl_estimate {
      * and recomputation; of one step the optimizer's rule, the rest is gradients'
      * exchange */
     double *exchange, *again, *rule;
-    double *next, *prev; /* [devices] one microbatch to device d + 1, d - 1 mod P */
+    double *next, *prev;  /* [devices] one microbatch to device d + 1, d - 1 mod P */
     struct pl_route *hop; /* [2 * devices] its way: d to d + 1, devices + d to d - 1 */
     struct pl_chunk_bytes *bytes; /* [chunks] on one GPU */
     double boundary_bytes;        /* of one transfer, per GPU */

@@ -1,13 +1,16 @@
 noinst_LIBRARIES += %D%/libsim.a
 %C%_libsim_a_SOURCES = %D%/model.c %D%/model.h %D%/cost.c %D%/cost.h %D%/schedule.c \
-  %D%/schedule.h %D%/schedule_check.c %D%/engine.c %D%/engine_run.c %D%/engine.h %D%/turns.h %D%/window.c \
-  %D%/rows.c %D%/stream.c %D%/stream.h %D%/stream_metrics.c %D%/metrics_parts.h %D%/static.c %D%/static.h %D%/static_parts.h %D%/static_room.c %D%/static_rows.c %D%/heap.h %D%/timeline.c \
-  %D%/timeline.h %D%/timeline_check.c %D%/versions.c %D%/versions.h %D%/metrics.c \
-  %D%/metrics.h %D%/simulate.c %D%/simulate.h %D%/memory.c %D%/memory.h %D%/estimate.c %D%/estimate.h %D%/roofline.c %D%/roofline.h %D%/roofline_update.c \
-  %D%/program.c %D%/program.h %D%/jitter.c %D%/jitter.h %D%/network.c %D%/network.h %D%/exchange.c %D%/network_check.c %D%/cost_links.c %D%/flows.c %D%/flows.h \
-  %D%/network_check.h \
-  %D%/schedules/emit.c %D%/schedules/emit.h %D%/schedules/gpipe.c \
-  %D%/schedules/one_f_one_b.c %D%/schedules/pipedream.c %D%/schedules/twobw.c
+  %D%/schedule.h %D%/schedule_check.c %D%/engine.c %D%/engine_run.c %D%/engine.h \
+  %D%/turns.h %D%/window.c %D%/rows.c %D%/stream.c %D%/stream.h %D%/stream_metrics.c \
+  %D%/metrics_parts.h %D%/static.c %D%/static.h %D%/static_parts.h %D%/static_room.c \
+  %D%/static_rows.c %D%/heap.h %D%/timeline.c %D%/timeline.h %D%/timeline_check.c \
+  %D%/versions.c %D%/versions.h %D%/metrics.c %D%/metrics.h %D%/simulate.c %D%/simulate.h \
+  %D%/memory.c %D%/memory.h %D%/estimate.c %D%/estimate.h %D%/roofline.c %D%/roofline.h \
+  %D%/roofline_update.c %D%/program.c %D%/program.h %D%/jitter.c %D%/jitter.h \
+  %D%/network.c %D%/network.h %D%/exchange.c %D%/network_check.c %D%/cost_links.c \
+  %D%/flows.c %D%/flows.h %D%/network_check.h %D%/schedules/emit.c %D%/schedules/emit.h \
+  %D%/schedules/gpipe.c %D%/schedules/one_f_one_b.c %D%/schedules/pipedream.c \
+  %D%/schedules/twobw.c
 # zero-bubble family and interleaving
 %C%_libsim_a_SOURCES += %D%/schedules/interleaved.c %D%/schedules/zb_h1.c \
   %D%/schedules/zb_h2.c

@@ -14,7 +14,6 @@ AM_TESTS_ENVIRONMENT = CK_TAP_LOG_FILE_NAME=-; CK_VERBOSITY=silent; OPENBLAS_NUM
     CK_DEFAULT_TIMEOUT PIPELAG top_srcdir LC_ALL;
 AM_CFLAGS += $(CHECK_CFLAGS)
 LDADD = $(PL_LIBS) $(CHECK_LIBS) $(PL_SYSLIBS)
-sim_test_libs = $(LDADD)
 test_programs =
 test_scripts =
 include tests/base.mk

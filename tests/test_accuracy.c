@@ -10,6 +10,7 @@
 #include "bench/accuracy.h"
 #include "cli/cmd.h"
 #include "cli/fit.h"
+#include "tests/runner.h"
 
 static char *folder;
 static struct pl_accuracy rows[PL_N_ACCURACY];
@@ -84,6 +85,14 @@ START_TEST(shipped_calibration)
 }
 END_TEST
 
+static void fill(TCase *t)
+{
+    tcase_add_test(t, within_targets);
+    tcase_add_test(t, better_than_peers);
+    tcase_add_test(t, deeper_pipelines);
+    tcase_add_test(t, shipped_calibration);
+}
+
 int main(void)
 {
     const char *top = getenv("top_srcdir");
@@ -94,19 +103,9 @@ int main(void)
         return 1;
     }
     pl_accuracy_print(rows, "# ", stdout);
-    Suite *suite = suite_create("accuracy");
-    TCase *t = tcase_create("accuracy");
-    tcase_add_test(t, within_targets);
-    tcase_add_test(t, better_than_peers);
-    tcase_add_test(t, deeper_pipelines);
-    tcase_add_test(t, shipped_calibration);
-    suite_add_tcase(suite, t);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
+    int status = run_tests("accuracy", fill);
     for (int i = 0; i < n_depths; i++) free(depths[i].note);
     free(depths);
     free(folder);
-    return failed != 0;
+    return status;
 }

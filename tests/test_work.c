@@ -227,67 +227,55 @@ START_TEST(boundary)
 END_TEST
 
 /* Combinations that Megatron refuses too. */
+static const struct {
+    const char *model, *message;
+    int64_t b, s;
+    struct pl_parallel p;
+} bad[] = {
+    {"llama-3-8b", "parallel.tp is 3", 1, 8, {.tp = 3, .ep = 1, .cp = 1, .dp = 1}},
+    {"llama-3-8b", "model.kv_heads", 1, 8, {.tp = 16, .ep = 1, .cp = 1, .dp = 1}},
+    {"llama-3-8b", "model.experts is 0", 1, 8, {.tp = 1, .ep = 2, .cp = 1, .dp = 2}},
+    {"llama-3-8b", "parallel.cp is 3", 1, 8, {.tp = 1, .ep = 1, .cp = 3, .dp = 1}},
+    {"llama-3-8b",
+     "parallel.tp is 8 with parallel.sp",
+     1,
+     12,
+     {.tp = 8, .ep = 1, .cp = 1, .dp = 1, .sp = true}},
+    {"llama-3-8b",
+     "parallel.zero is 2",
+     1,
+     8,
+     {.tp = 1, .ep = 1, .cp = 1, .dp = 1, .zero = 2}},
+    {"llama-3-8b", "parallel.tp is 0", 1, 8, {.tp = 0, .ep = 1, .cp = 1, .dp = 1}},
+    {"llama-3-8b",
+     "parallel.micro_batch is 0",
+     0,
+     8,
+     {.tp = 1, .ep = 1, .cp = 1, .dp = 1}},
+    {"gpt-2-small",
+     "model.positions (1024)",
+     1,
+     2048,
+     {.tp = 1, .ep = 1, .cp = 1, .dp = 1}},
+    {"mixtral-8x7b", "parallel.ep is 3", 1, 8, {.tp = 1, .ep = 3, .cp = 1, .dp = 3}},
+    {"mixtral-8x7b",
+     "parallel.cp * parallel.dp",
+     1,
+     8,
+     {.tp = 1, .ep = 4, .cp = 1, .dp = 2}},
+    {"mixtral-8x7b", "parallel.sp is no", 1, 8, {.tp = 2, .ep = 1, .cp = 1, .dp = 1}},
+};
+
 START_TEST(refusals)
 {
-    static const struct {
-        const char *model;
-        struct pl_parallel p;
-        int64_t b, s;
-        const char *message;
-    } cases[] = {
-        {"llama-3-8b", {.tp = 3, .ep = 1, .cp = 1, .dp = 1}, 1, 8, "parallel.tp is 3"},
-        {"llama-3-8b", {.tp = 16, .ep = 1, .cp = 1, .dp = 1}, 1, 8, "model.kv_heads"},
-        {"llama-3-8b",
-         {.tp = 1, .ep = 2, .cp = 1, .dp = 2},
-         1,
-         8,
-         "model.experts is 0"},
-        {"llama-3-8b", {.tp = 1, .ep = 1, .cp = 3, .dp = 1}, 1, 8, "parallel.cp is 3"},
-        {"llama-3-8b",
-         {.tp = 8, .ep = 1, .cp = 1, .dp = 1, .sp = true},
-         1,
-         12,
-         "parallel.tp is 8 with parallel.sp"},
-        {"llama-3-8b",
-         {.tp = 1, .ep = 1, .cp = 1, .dp = 1, .zero = 2},
-         1,
-         8,
-         "parallel.zero is 2"},
-        {"llama-3-8b", {.tp = 0, .ep = 1, .cp = 1, .dp = 1}, 1, 8, "parallel.tp is 0"},
-        {"llama-3-8b",
-         {.tp = 1, .ep = 1, .cp = 1, .dp = 1},
-         0,
-         8,
-         "parallel.micro_batch is 0"},
-        {"gpt-2-small",
-         {.tp = 1, .ep = 1, .cp = 1, .dp = 1},
-         1,
-         2048,
-         "model.positions (1024)"},
-        {"mixtral-8x7b",
-         {.tp = 1, .ep = 3, .cp = 1, .dp = 3},
-         1,
-         8,
-         "parallel.ep is 3"},
-        {"mixtral-8x7b",
-         {.tp = 1, .ep = 4, .cp = 1, .dp = 2},
-         1,
-         8,
-         "parallel.cp * parallel.dp"},
-        {"mixtral-8x7b",
-         {.tp = 2, .ep = 1, .cp = 1, .dp = 1},
-         1,
-         8,
-         "parallel.sp is no"},
-    };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct pl_model m = preset(cases[i].model);
-        struct pl_microbatch batch = {cases[i].b, cases[i].s};
-        ck_assert_int_eq(pl_parallel_check(&cases[i].p, &m, &batch), PL_ECONFIG);
-        ck_assert_msg(strstr(pl_error_text(), cases[i].message) != NULL,
-                      "\"%s\" lacks \"%s\"", pl_error_text(), cases[i].message);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        struct pl_model m = preset(bad[i].model);
+        struct pl_microbatch batch = {bad[i].b, bad[i].s};
+        ck_assert_int_eq(pl_parallel_check(&bad[i].p, &m, &batch), PL_ECONFIG);
+        ck_assert_msg(strstr(pl_error_text(), bad[i].message) != NULL,
+                      "\"%s\" lacks \"%s\"", pl_error_text(), bad[i].message);
     }
-    ck_assert(pl_parallel_gpus(&cases[4].p, 4) == 32);
+    ck_assert(pl_parallel_gpus(&bad[4].p, 4) == 32);
 }
 END_TEST
 
