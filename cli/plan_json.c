@@ -79,7 +79,7 @@ int pl_plan_print_json(const struct pl_plan *plan, FILE *out)
     static const char *const parts_names[PL_N_PARTS] = {
         "compute_s",   "recompute_s", "exchange_s", "optimizer_s",
         "gradients_s", "transfers_s", "bubble_s"};
-    double(*parts)[PL_N_PARTS] = pl_plan_all_parts(plan);
+    double(*parts)[PL_N_PARTS] = pl_plan_all_parts(plan, plan->n_best);
     if (!parts) return PL_ECONFIG;
     struct pl_json json;
     pl_json_open(&json, out);

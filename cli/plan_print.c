@@ -9,6 +9,8 @@
 #include "base/mem.h"
 #include "base/units.h"
 
+enum { EXPLAINED = 20 }; /* rows whose loss is explained: each is simulated twice */
+
 const char *const pl_plan_recompute_names[] = {"none", "selective", "full"};
 
 const char *pl_plan_split_name(const struct pl_plan *plan,
@@ -19,11 +21,11 @@ const char *pl_plan_split_name(const struct pl_plan *plan,
     return group->balanced ? "balanced" : "uniform";
 }
 
-double (*pl_plan_all_parts(const struct pl_plan *plan))[PL_N_PARTS]
+double (*pl_plan_all_parts(const struct pl_plan *plan, int n))[PL_N_PARTS]
 {
     double(*parts)[PL_N_PARTS] =
-        pl_alloc((size_t)plan->n_best + 1, sizeof *parts); /* never of length 0 */
-    for (int i = 0; i < plan->n_best; i++)
+        pl_alloc((size_t)n + 1, sizeof *parts); /* never of length 0 */
+    for (int i = 0; i < n; i++)
         if (pl_plan_parts(plan, plan->best[i], parts[i])) {
             free(parts);
             return NULL;
@@ -156,8 +158,7 @@ static void print_difference(int i, const double *own, const double *best, FILE 
     putc('\n', out);
 }
 
-static void print_reasons(const struct pl_plan *plan, double (*parts)[PL_N_PARTS],
-                          FILE *out)
+static void print_reasons(int n, double (*parts)[PL_N_PARTS], FILE *out)
 {
     double step = 0;
     for (int k = 0; k < PL_N_PARTS; k++) step += parts[0][k];
@@ -170,8 +171,8 @@ static void print_reasons(const struct pl_plan *plan, double (*parts)[PL_N_PARTS
         before = ", ";
     }
     putc('\n', out);
-    if (plan->n_best > 1) fputs("why the others lose to it:\n", out);
-    for (int i = 1; i < plan->n_best; i++) print_difference(i, parts[i], parts[0], out);
+    if (n > 1) fputs("why the others lose to it:\n", out);
+    for (int i = 1; i < n; i++) print_difference(i, parts[i], parts[0], out);
 }
 
 /* "interleaved, tp 8, pp 4, dp 2, v 2, b 1, recompute none, zero 1" */
@@ -255,13 +256,14 @@ static void print_counts(const struct pl_plan *plan, FILE *out)
 
 int pl_plan_print_text(const struct pl_plan *plan, FILE *out)
 {
-    double(*parts)[PL_N_PARTS] = pl_plan_all_parts(plan);
+    int n = plan->n_best < EXPLAINED ? plan->n_best : EXPLAINED;
+    double(*parts)[PL_N_PARTS] = pl_plan_all_parts(plan, n);
     if (!parts) return PL_ECONFIG;
     print_head(plan, out);
     if (plan->n_best) {
         print_table(plan, out);
         print_conventions(plan, out);
-        print_reasons(plan, parts, out);
+        print_reasons(n, parts, out);
         print_refused(plan, out);
     } else {
         print_nothing(plan, out);

@@ -18,8 +18,9 @@ int pl_plan_print_csv(const struct pl_plan *plan, FILE *out);
  * PL_EUSAGE when there is no such row. */
 int pl_plan_print_yaml(const struct pl_plan *plan, int64_t k, FILE *out);
 
-/* Parts of all printed rows, [n_best][PL_N_PARTS]; caller frees. NULL: error, set. */
-double (*pl_plan_all_parts(const struct pl_plan *plan))[PL_N_PARTS];
+/* Parts of the first n printed rows, [n][PL_N_PARTS]; caller frees. NULL: error, set.
+ */
+double (*pl_plan_all_parts(const struct pl_plan *plan, int n))[PL_N_PARTS];
 extern const char *const pl_plan_recompute_names[];
 const char *pl_plan_split_name(const struct pl_plan *plan,
                                const struct pl_plan_group *group);
