@@ -10,8 +10,8 @@
  * Asynchronous: between two updates of chunk 0 n apart every device works for all their
  * microbatches but those that were in flight before (P, or 2 P in slots):
  *   step >= (work + U) (1 - P / (n m)), n the length of the steady window.
- * Pairs that overlap save at most half of the overlapped part. With random times there
- * is no bound.
+ * Pairs that overlap save at most half of the overlapped part. With random times,
+ * or devices that take what is there, there is no bound.
  *
  * Memory of a device: all that it holds all the time and one microbatch in backward, or
  * as many activations as the schedule's closed form holds (where B and W are split,
@@ -144,7 +144,7 @@ static double closed_slots(const struct pl_schedule_type *type,
                            const struct pl_shape *shape, int instance)
 {
     int64_t a, b, versions, peak = -1;
-    if (!type->closed_stage) return 0;
+    if (!type->closed_stage || shape->free_order) return 0;
     type->closed_stage(shape, instance, &a, &b, &versions, &peak);
     return peak > 0 ? (double)peak : 0;
 }
@@ -188,9 +188,9 @@ void pl_plan_bound(const struct pl_schedule_type *type, const struct pl_shape *s
     struct device *d = PL_NEW(layout->P, struct device);
     bool split = splits(type);
     walk_instances(shape, layout, cost, split, d);
-    double ticks = pl_cost_varies(cost) ? 0
-                   : type->async        ? async_bound(type, shape, d)
-                                        : sync_bound(layout, cost, d, split, barrier);
+    double ticks = pl_cost_varies(cost) || shape->free_order ? 0
+                   : type->async ? async_bound(type, shape, d)
+                                 : sync_bound(layout, cost, d, split, barrier);
     /* sums of doubles above 2^53 ticks are rounded: stay below */
     row->bound_s = ticks * 1e-12 * (1 - 1e-9);
     memory_bound(type, shape, layout, estimate->bytes, split, row);

@@ -95,6 +95,8 @@ static void check_bounds(const struct pl_plan *plan)
         const struct pl_plan_row *r = &plan->rows[i];
         const struct pl_plan_group *g = &plan->groups[r->group];
         if (r->fate == PL_FATE_UNFIT) continue;
+        if (r->fate == PL_FATE_FAILED && strstr(plan->failure, "with rendezvous links"))
+            continue; /* some orders block each other then */
         ck_assert_msg(r->fate == PL_FATE_DONE || r->fate == PL_FATE_OVER,
                       "%s fate %d: %s", pl_schedule_types[r->type]->name, r->fate,
                       plan->failure);
@@ -113,7 +115,8 @@ static void check_bounds(const struct pl_plan *plan)
 
 static const char *const spaces[] = {
     "",
-    "model.layers=7;cluster.links=roce-100 pcie3;cluster.latency=200 us, 50 us",
+    "model.layers=7;cluster.links=roce-100 pcie3;cluster.latency=200 us, 50 us;"
+    "link.semantics=rendezvous",
     "model.tied=yes;clip.norm=0;cost.overlap=0.5;parallel.overlap=yes",
     "model.experts=4;model.experts_per_token=2;model.vocab=1000;"
     "optimizer.name=muon;parallel.zero=1;parallel.tp=1",
