@@ -99,12 +99,8 @@ static void measure(const struct pl_plan *plan, const struct pl_simulation *sim,
     row->tau = 0;
     for (int s = 0; s < x->stages; s++)
         if (x->stage[s].tau_max > row->tau) row->tau = x->stage[s].tau_max;
-    row->peak = -1;
-    for (int d = 0; d < memory->devices; d++)
-        if ((double)memory->device[d].peak > row->peak) {
-            row->peak = (double)memory->device[d].peak;
-            row->device = d;
-        }
+    row->device = pl_memory_fullest(memory);
+    row->peak = (double)memory->device[row->device].peak;
     if (!(x->step_s > 0)) { /* no steady window */
         row->fate = PL_FATE_FAILED;
         pl_fail(PL_ECONFIG, "%s has no steady window", sim->schedule.type->name);

@@ -4,14 +4,6 @@
 #include "base/units.h"
 #include "cli/print_sim.h"
 
-static const struct pl_device_memory *fullest(const struct pl_memory *m, int *device)
-{
-    *device = 0;
-    for (int d = 1; d < m->devices; d++)
-        if (m->device[d].peak > m->device[*device].peak) *device = d;
-    return &m->device[*device];
-}
-
 static void print_layers(const struct pl_estimate *e, int device,
                          const struct pl_layout *layout, FILE *out)
 {
@@ -51,7 +43,7 @@ void pl_print_estimate_text(const struct pl_sim_view *view, FILE *out)
     const struct pl_shape *shape = &view->run->sim.schedule.shape;
     struct pl_throughput t =
         pl_estimate_throughput(e, shape->m, view->run->sim.metrics.step_s);
-    int device;
+    int device = pl_memory_fullest(&view->run->memory);
     char peak[32], limit[32];
     fprintf(
         out,
@@ -62,7 +54,7 @@ void pl_print_estimate_text(const struct pl_sim_view *view, FILE *out)
     for (int k = 0; k < PL_N_MEMORY; k++) fprintf(out, " %11s", pl_memory_names[k]);
     fprintf(out, " %11s %10s  %s\n", "peak", "at", "layers (E embedding, L head)");
     for (int d = 0; d < view->run->memory.devices; d++) print_row(view, d, out);
-    const struct pl_device_memory *most = fullest(&view->run->memory, &device);
+    const struct pl_device_memory *most = &view->run->memory.device[device];
     pl_units_format_bytes((double)most->peak, peak, sizeof peak);
     pl_units_format_bytes((double)gpu->memory, limit, sizeof limit);
     if (most->peak > gpu->memory)
@@ -77,8 +69,8 @@ void pl_print_estimate_json(const struct pl_sim_view *view, struct pl_json *json
     const struct pl_estimate *e = view->run->estimate;
     struct pl_throughput t = pl_estimate_throughput(e, view->run->sim.schedule.shape.m,
                                                     view->run->sim.metrics.step_s);
-    int device;
-    const struct pl_device_memory *most = fullest(&view->run->memory, &device);
+    int device = pl_memory_fullest(&view->run->memory);
+    const struct pl_device_memory *most = &view->run->memory.device[device];
     pl_json_int(json, "gpus", e->gpus);
     pl_json_real(json, "tokens_per_s_gpu", t.tokens_per_s_gpu);
     pl_json_real(json, "mfu", t.mfu);

@@ -16,9 +16,8 @@ static void fill_estimate(const struct pl_setup *setup, struct pl_sweep_result *
                                                     setup->sim.metrics.step_s);
     r->tokens_per_s_gpu = t.tokens_per_s_gpu;
     r->mfu = t.mfu;
-    r->memory_bytes = 0;
-    for (int d = 0; d < setup->memory.devices; d++)
-        r->memory_bytes = fmax(r->memory_bytes, (double)setup->memory.device[d].peak);
+    const struct pl_memory *memory = &setup->memory;
+    r->memory_bytes = (double)memory->device[pl_memory_fullest(memory)].peak;
     r->memory_of_gpu = r->memory_bytes / (double)e->cluster.gpu.memory;
 }
 

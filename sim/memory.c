@@ -209,11 +209,12 @@ int pl_memory_compute(const struct pl_schedule *schedule,
     return rc;
 }
 
-int pl_memory_over(const struct pl_memory *memory, uint64_t limit)
+int pl_memory_fullest(const struct pl_memory *memory)
 {
-    for (int d = 0; d < memory->devices; d++)
-        if (memory->device[d].peak > limit) return d;
-    return -1;
+    int most = 0;
+    for (int d = 1; d < memory->devices; d++)
+        if (memory->device[d].peak > memory->device[most].peak) most = d;
+    return most;
 }
 
 void pl_memory_free(struct pl_memory *memory)

@@ -51,8 +51,8 @@ int pl_memory_compute(const struct pl_schedule *schedule,
                       const struct pl_timeline *timeline,
                       const struct pl_versions *versions,
                       const struct pl_chunk_bytes *bytes, struct pl_memory *out);
-/* First device whose peak is above limit bytes, or -1. */
-int pl_memory_over(const struct pl_memory *memory, uint64_t limit);
+/* Device with the highest peak, the first of equals. */
+int pl_memory_fullest(const struct pl_memory *memory);
 void pl_memory_free(struct pl_memory *memory);
 
 #endif

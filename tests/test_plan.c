@@ -182,7 +182,8 @@ static double simulate(const struct what *w, const char *settings, double limit)
     int rc = pl_setup_simulate(c, &setup);
     ck_assert_msg(!rc || rc == PL_EUNSUP, "%s", pl_error_text());
     if (!rc) {
-        if (pl_memory_over(&setup.memory, (uint64_t)limit) < 0)
+        if (setup.memory.device[pl_memory_fullest(&setup.memory)].peak <=
+            (uint64_t)limit)
             step = setup.sim.metrics.step_s;
         pl_setup_free(&setup);
     }

@@ -144,9 +144,11 @@ START_TEST(limits)
     struct pl_cost cost = uniform(3, 1000, 2000, 0, 0);
     struct pl_simulation sim = simulate("1f1b", 3, 4, 1, &cost, true);
     struct pl_memory x = memory_of(&sim, &sample), none = {0};
-    ck_assert_int_eq(pl_memory_over(&x, x.device[0].peak), -1);
-    ck_assert_int_eq(pl_memory_over(&x, x.device[0].peak - 1), 0);
-    ck_assert_int_eq(pl_memory_over(&x, 0), 0);
+    ck_assert_int_eq(pl_memory_fullest(&x), 0);
+    x.device[2].peak = x.device[0].peak;
+    ck_assert_int_eq(pl_memory_fullest(&x), 0);
+    x.device[2].peak++;
+    ck_assert_int_eq(pl_memory_fullest(&x), 2);
     pl_memory_free(&x);
     struct pl_chunk_bytes huge[3] = {
         {.weight = UINT64_MAX / 4, .optimizer = UINT64_MAX / 4}};

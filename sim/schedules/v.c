@@ -13,7 +13,8 @@
 #include "base/mem.h"
 #include "sim/schedules/emit.h"
 
-int pl_v_memory(enum pl_v_base base, int P)
+/* Activations of a whole stage that a device holds in the base order. */
+static int memory_of(enum pl_v_base base, int P)
 {
     switch (base) {
     case PL_V_ZERO:
@@ -211,7 +212,7 @@ static void adopt_unit(struct pl_plan *plan)
 int pl_v_emit(const struct pl_cost *cost, enum pl_v_base base, struct pl_schedule *out)
 {
     int64_t limit = 2 * (int64_t)(out->shape.limit ? out->shape.limit
-                                                   : pl_v_memory(base, out->shape.P));
+                                                   : memory_of(base, out->shape.P));
     struct pl_plan plan;
     pl_plan_begin(&plan, cost, limit, out);
     put_base(&plan, base);

@@ -8,10 +8,8 @@
 /* Base orders by the memory they take, most first. */
 enum pl_v_base { PL_V_ZERO, PL_V_HALF, PL_V_MIN, PL_V_SERIAL };
 
-/* Activations of a whole stage that a device holds in the base order. */
-int pl_v_memory(enum pl_v_base base, int P);
-/* Plan from the first base order, from `base` on, that keeps to shape.limit (0:
- * pl_v_memory) and write it. */
+/* Plan from the first base order, from `base` on, that keeps to shape.limit (0: what
+ * `base` holds) and write it. */
 int pl_v_emit(const struct pl_cost *cost, enum pl_v_base base, struct pl_schedule *out);
 
 #endif
