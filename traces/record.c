@@ -220,6 +220,7 @@ void pl_record_simulation(struct pl_trace *t, const char *arm,
 {
     char *path = pl_printf("/arms/%s", arm);
     record_shape(t, path, simulation);
+    pl_trace_attr_text(t, path, "link_semantics", pl_semantics_names[cost->semantics]);
     record_timeline(t, path, &simulation->timeline);
     record_messages(t, path, &simulation->timeline);
     record_costs(t, path, cost);
