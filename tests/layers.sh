@@ -13,7 +13,7 @@ base/.*	base/.*
 sim/.*	(base|sim)/.*
 gpu/.*	(base|gpu)/.*
 train/.*	(base|train)/.*|gpu/(device|svd)\.h|sim/(versions|model)\.h
-theory/.*	(base|theory)/.*|sim/(versions|model)\.h
+theory/.*	(base|theory)/.*|sim/versions\.h
 traces/.*	(base|traces)/.*
 traces/record\.[ch]	sim/.*|train/run\.h|theory/claim\.h
 cli/.*	(base|sim|gpu|train|theory|traces|cli)/.*
