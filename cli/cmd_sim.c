@@ -6,6 +6,7 @@
 #include "cli/cmd.h"
 #include "cli/print_sim.h"
 #include "cli/setup.h"
+#include "cli/unused.h"
 #include "sim/custom.h"
 #include "traces/perfetto.h"
 #include "traces/record.h"
@@ -200,6 +201,7 @@ int pl_cmd_sim(int argc, char **argv)
     struct pl_config *config = NULL;
     int code = args.code;
     if (!code) code = pl_cmd_settings_config(&args.settings, args.file, &config);
+    if (!code) pl_unused_warn(config);
     if (!code) code = simulate(&args, config);
     pl_config_free(config);
     pl_cmd_settings_free(&args.settings);

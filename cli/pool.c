@@ -156,13 +156,18 @@ static void stop_workers(struct pool *p, int number)
 static void collect(struct pool *p)
 {
     struct pollfd *fds = PL_NEW(p->n, struct pollfd);
+    int *of = PL_NEW(p->n, int); /* worker of fds[k] */
     double stopped = -1;
     while (p->running) {
-        for (int i = 0; i < p->n; i++)
-            fds[i] = (struct pollfd){.fd = p->workers[i].pipe, .events = POLLIN};
-        if (poll(fds, (nfds_t)p->n, 100) > 0)
-            for (int i = 0; i < p->n; i++)
-                if (fds[i].revents) listen_to(p, i);
+        int n = 0; /* open ones only: poll refuses more than the limit of open files */
+        for (int i = 0; i < p->n; i++) {
+            if (p->workers[i].pipe < 0) continue;
+            fds[n] = (struct pollfd){.fd = p->workers[i].pipe, .events = POLLIN};
+            of[n++] = i;
+        }
+        if (poll(fds, (nfds_t)n, 100) > 0)
+            for (int k = 0; k < n; k++)
+                if (fds[k].revents) listen_to(p, of[k]);
         p->job->tick(p->job->context);
         bool stop = p->code || pl_workers_signal();
         if (stop && stopped < 0) {
@@ -172,6 +177,7 @@ static void collect(struct pool *p)
             stop_workers(p, SIGKILL);
         }
     }
+    free(of);
     free(fds);
 }
 

@@ -9,6 +9,7 @@
 
 #include "base/err.h"
 #include "base/mem.h"
+#include "sim/custom.h"
 
 static int too_long(const struct engine *e, const struct pl_op *op)
 {
@@ -281,6 +282,12 @@ int pl_engine_stuck(struct engine *e)
     for (int d = 0; d < e->P; d++) {
         const struct pl_op *op = e->device[d].next;
         if (op == e->device[d].stop) continue;
+        if (e->sched->shape.custom)
+            return pl_fail(PL_ECONFIG,
+                           "%s: ranks wait for each other: rank %d waits forever to "
+                           "start %s %lld",
+                           e->sched->shape.custom->path, d, pl_op_names[op->kind],
+                           (long long)op->micro);
         return pl_fail(PL_EDEADLOCK,
                        "schedule %s cannot execute: stage %d waits forever to start %s "
                        "%lld",

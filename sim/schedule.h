@@ -100,6 +100,8 @@ struct pl_schedule_type {
     int replicas;      /* 0: 1; PL_REPLICAS_HALF */
     bool any_v;        /* shape.v may differ from default_v */
     bool from_file;    /* the ops are shape.custom */
+    bool grouped;      /* shape.group counts */
+    bool limited;      /* shape.limit and shape.released count */
     /* Device of model chunk c of a replica; NULL: c mod P. */
     int (*place)(const struct pl_shape *shape, int chunk, int replica);
     /* May be NULL. Errors: PL_EUNSUP with the nearest shape that will do. */

@@ -131,6 +131,10 @@ int pl_stream_run(const struct pl_schedule_type *type, const struct pl_shape *sh
     int rc = pl_shape_resolve_stream(type, &sched.shape);
     if (rc) return rc;
     pl_layout_new(type, &sched.shape, &sched.layout);
+    if (metrics && (rc = pl_metrics_fit(&sched))) {
+        pl_schedule_free(&sched);
+        return rc;
+    }
     if (metrics) stream.metrics = pl_metrics_begin(&sched);
     rc = run(&sched, cost, barrier, &stream);
     if (metrics) pl_metrics_end(stream.metrics, rc ? NULL : &made);

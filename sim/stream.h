@@ -26,6 +26,8 @@ int pl_stream_run(const struct pl_schedule_type *type, const struct pl_shape *sh
 
 /* The metrics of a run from its rows as they come. */
 struct pl_metrics_stream;
+/* PL_EMEM when there is no room for them. */
+int pl_metrics_fit(const struct pl_schedule *schedule);
 struct pl_metrics_stream *pl_metrics_begin(const struct pl_schedule *schedule);
 /* Errors: PL_ECHECK; PL_EUNSUP when a delay is so long that the window of versions, a
  * few periods of the schedule, does not hold it. */

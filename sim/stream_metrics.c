@@ -5,6 +5,7 @@
  *            version modulo the window; a version that leaves it is counted
  * The header of metrics.h has the conventions. */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/err.h"
@@ -46,6 +47,21 @@ static int64_t power_above(int64_t n)
     int64_t size = 64;
     while (size < n) size *= 2;
     return size;
+}
+
+int pl_metrics_fit(const struct pl_schedule *sched)
+{
+    const struct pl_shape *shape = &sched->shape;
+    const struct pl_layout *at = &sched->layout;
+    int64_t period = pl_schedule_period(sched->type, shape->P, shape->m);
+    double micros = (double)power_above(4 * ((int64_t)at->C + shape->m)),
+           window = (double)power_above(8 * period + 64);
+    char what[120];
+    snprintf(what, sizeof what, "P = %d and m = %d, even without keeping the ops,",
+             shape->P, shape->m);
+    return pl_memory_check(
+        at->C * (micros * sizeof(struct seen) + 2 * window * at->R * sizeof(int64_t)),
+        what);
 }
 
 struct pl_metrics_stream *pl_metrics_begin(const struct pl_schedule *sched)

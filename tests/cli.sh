@@ -117,6 +117,9 @@ if (ulimit -v 1000000 && "$PIPELAG" config >/dev/null 2>&1); then
     (ulimit -v 1000000 && run 2 "$PIPELAG" sim --schedule 2bw -P 2 -m 2 --updates 1000000 -o "$work/long.h5" &&
         one_line 'are not kept' && [ ! -e "$work/long.h5" ])
     ok $? 'its rows cannot be written'
+    (ulimit -v 1000000 && run 1 "$PIPELAG" sim --schedule pipedream -P 4096 -m 1048576 &&
+        one_line 'even without keeping the ops, needs')
+    ok $? 'even a streamed run may be too large: refused before it starts'
 else
     skip 'simulation larger than memory' 'does not run under ulimit -v'
 fi

@@ -82,7 +82,7 @@ ok $? 'not a text'
 refused 2 "$work" --schedule custom --set schedule.file="$work"
 ok $? 'a folder'
 printf '0F0,0B0,0F1,0B1\n1F0,1F1,1B0,1B1\n' >"$work/bad.csv"
-refused 1 'stage 0 waits forever to start B' --schedule custom --set schedule.file="$work/bad.csv"
+refused 2 'bad.csv: ranks wait for each other: rank 0 waits forever to start B' --schedule custom --set schedule.file="$work/bad.csv"
 ok $? 'ranks that wait for each other'
 
 refused 2 'two copies of the model' --schedule dualpipe -P 4 --csv "$work/none.csv"

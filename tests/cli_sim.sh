@@ -165,4 +165,27 @@ bad_profile 'forward,backward,forward\n' "bad.csv:1: two columns 'forward'"
 bad_profile 'forward,backward\n' 'no rows of costs'
 bad_profile '' 'no rows of costs'
 bad_profile 'forward\0' 'neither a CSV file nor a trace'
+
+# Keys that nothing reads are named; those that something reads are not.
+warned() {
+    text=$1
+    shift
+    run 0 "$PIPELAG" sim --no-gantt -P 4 -m 8 "$@" && [ "$(wc -l <"$work/err")" -eq 1 ] &&
+        grep -qF -- "warning: --set: $text" "$work/err"
+}
+silent() { run 0 "$PIPELAG" sim --no-gantt -P 4 -m 8 "$@" && [ ! -s "$work/err" ]; }
+warned 'schedule.group has no effect' --set schedule.group=8 &&
+    warned 'schedule.max_activations has no effect' --schedule zb-h1 --set schedule.max_activations=8 &&
+    warned 'schedule.released has no effect' --schedule 2bw --set schedule.released=0.5 &&
+    warned 'schedule.group has no effect' --set segments='1f1b:2 2bw:8' --set schedule.group=8
+ok $? 'a key of other schedules is named'
+warned 'cluster.preset has no effect on the costs' --set cluster.preset=dgx-h100 &&
+    warned 'model.preset has no effect on the costs' --set model.preset=llama-3-8b
+ok $? 'a model or a cluster beside given costs is named'
+silent --schedule interleaved --set schedule.group=4 &&
+    silent --schedule zb-2p --set schedule.max_activations=8 --set schedule.released=0.5 &&
+    silent --set schedule.group=0 &&
+    silent --set cost.type=roofline --set cluster.preset=dgx-h100 --set model.preset=llama-3-8b
+ok $? 'a key that counts is not'
+
 done_testing

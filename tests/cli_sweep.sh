@@ -187,4 +187,14 @@ else
     run 2 mpirun --oversubscribe -n 2 "$PIPELAG" sweep large.yaml -o mpi.h5 && grep -q 'mpi.h5: exists' err
     ok $? 'MPI: a refused output ends the job'
 fi
+
+# poll() refuses more descriptors than a process may open: a pool larger than that must end
+cat >many.yaml <<'Y'
+sweep:
+  schedule.stages: [1..64]
+Y
+(ulimit -n 16 && run 1 timeout 20 "$PIPELAG" sweep many.yaml --workers 64) &&
+    grep -q 'Too many open files' err
+ok $? 'more workers than open files: fails, does not wait for ever'
+
 done_testing

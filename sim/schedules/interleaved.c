@@ -131,6 +131,7 @@ const struct pl_schedule_type pl_schedule_interleaved = {
     .default_v = 2,
     .any_v = true,
     .check = check,
+    .grouped = true,
     .emit = emit,
     .reads = pl_reads_newest,
     .closed = closed,

@@ -118,6 +118,7 @@ const struct pl_schedule_type pl_schedule_wpipe = {
     .async = true,
     .default_v = 2,
     .check = check,
+    .grouped = true,
     .emit = emit,
     .op_at = op_at,
     .reads = reads,

@@ -24,6 +24,7 @@ const struct pl_schedule_type pl_schedule_zb_1p = {
     .source = "arXiv 2401.10241",
     .global_version = true,
     .post_validated = true,
+    .limited = true,
     .emit = emit,
     .reads = pl_reads_newest,
     .closed = closed,

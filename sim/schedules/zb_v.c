@@ -28,6 +28,7 @@ const struct pl_schedule_type pl_schedule_zb_v = {
     .post_validated = true,
     .default_v = 2,
     .place = pl_place_zigzag,
+    .limited = true,
     .emit = emit,
     .reads = pl_reads_newest,
     .closed = closed,
