@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <locale.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -142,6 +143,7 @@ int main(int argc, char **argv)
     static char program[] = "pipelag";
     int status = 0;
     hold_standard_streams();
+    signal(SIGXFSZ, SIG_IGN); /* a file beyond the limit is an error like a full disk */
     atexit(close_stdout);
     setlocale(LC_ALL, "C");
     argp_err_exit_status = 2;

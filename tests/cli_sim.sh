@@ -188,4 +188,8 @@ silent --schedule interleaved --set schedule.group=4 &&
     silent --set cost.type=roofline --set cluster.preset=dgx-h100 --set model.preset=llama-3-8b
 ok $? 'a key that counts is not'
 
+(ulimit -f 2 && run 1 "$PIPELAG" sim -P 4 -m 4096 --no-gantt --perfetto "$work/big.json") &&
+    grep -q 'File too large' "$work/err" && [ -z "$(ls "$work" | grep big.json)" ]
+ok $? 'a file beyond the limit of file sizes: an error, no file left'
+
 done_testing
