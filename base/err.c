@@ -74,8 +74,20 @@ static size_t edit_distance(const char *a, const char *b)
     return row[nb];
 }
 
+/* The shortest entry that contains name; NULL for names of 1 or 2 characters. */
+static const char *containing(const char *name, const char *const *names)
+{
+    const char *found = NULL;
+    for (; strlen(name) > 2 && *names; names++)
+        if (strstr(*names, name) && (!found || strlen(*names) < strlen(found)))
+            found = *names;
+    return found;
+}
+
 const char *pl_nearest(const char *name, const char *const *names)
 {
+    const char *whole = containing(name, names);
+    if (whole) return whole;
     const char *nearest = NULL;
     size_t best = (strlen(name) + 1) / 2 + 1;
     for (; *names; names++) {

@@ -12,7 +12,7 @@ static const struct argp_option options[] = {
     {"fit", OPT_FIT, "KEY[,KEY]", 0,
      "keys to fit, within their ranges (default cluster.gpu.gemm_fraction)", 0},
     {"no-fit", OPT_NO_FIT, NULL, 0, "compare only", 0},
-    {"output", 'o', "YAML", 0, "write the fitted keys, to be used as FILE", 0},
+    {"output", 'o', "YAML", 0, "write the fitted keys and what FILE gives, to be used as FILE", 0},
     {"force", OPT_FORCE, NULL, 0, "replace YAML when it exists", 0},
     {"json", OPT_JSON, NULL, 0, "print JSON", 0},
     {0},
@@ -62,12 +62,35 @@ static error_t parse(int option, char *arg, struct argp_state *state)
     }
 }
 
-static int write_yaml(const struct pl_fit *fit, const char *path)
+/* The fitted keys; with base all that it gives, so that the output stands for it. */
+static int print_yaml(const struct pl_fit *fit, const char *base, FILE *out)
+{
+    pl_print_fit_yaml(fit, base ? "# " : "", out);
+    if (!base) return PL_OK;
+    struct pl_config *config = pl_config_new();
+    int code = pl_config_set_value(config, "cost.type", "roofline", "calibrate");
+    if (!code) code = pl_config_load(config, base);
+    for (int k = 0; k < fit->n_keys && !code; k++) {
+        const char *key = fit->key[k].key->name;
+        char *value = pl_config_value(fit->data->row[0].config, key); /* the fitted */
+        code = pl_config_set_value(config, key, value, "--fit");
+        free(value);
+    }
+    if (!code) pl_config_print(config, true, out);
+    pl_config_free(config);
+    return code;
+}
+
+static int write_yaml(const struct pl_fit *fit, const char *base, const char *path)
 {
     struct pl_file *file = pl_file_create(path);
     if (!file) return PL_EIO;
-    pl_print_fit_yaml(fit, pl_file_stream(file));
-    int code = pl_file_commit(file);
+    int code = print_yaml(fit, base, pl_file_stream(file));
+    if (code) {
+        pl_file_discard(file);
+        return code;
+    }
+    code = pl_file_commit(file);
     if (!code) pl_log(PL_LOG_INFO, "wrote %s", path);
     return code;
 }
@@ -82,7 +105,7 @@ static int calibrate(const struct arguments *a)
     if (code) return code;
     code = pl_fit_new(&data, a->compare ? NULL : keys, &fit);
     if (!code) {
-        if (a->output) code = write_yaml(&fit, a->output);
+        if (a->output) code = write_yaml(&fit, a->file, a->output);
         if (!code) (a->json ? pl_print_fit_json : pl_print_fit_text)(&fit, stdout);
         pl_fit_free(&fit);
     }

@@ -79,7 +79,7 @@ static void print_value(const struct pl_key *key, double value, FILE *out)
         fprintf(out, "%.4g", value);
 }
 
-void pl_print_fit_yaml(const struct pl_fit *fit, FILE *out)
+void pl_print_fit_yaml(const struct pl_fit *fit, const char *before, FILE *out)
 {
     fprintf(out,
             "# pipelag calibrate %s: mean absolute error %.1f %% before, %.1f %% "
@@ -87,7 +87,7 @@ void pl_print_fit_yaml(const struct pl_fit *fit, FILE *out)
             fit->data->path, 100 * fit->error_before, 100 * fit->error_fitted);
     for (int k = 0; k < fit->n_keys; k++) {
         const struct pl_fit_key *f = &fit->key[k];
-        fprintf(out, "%s: ", f->key->name);
+        fprintf(out, "%s%s: ", before, f->key->name);
         print_value(f->key, f->value, out);
         fputs("  # was ", out);
         if (isnan(f->before))
@@ -95,6 +95,8 @@ void pl_print_fit_yaml(const struct pl_fit *fit, FILE *out)
         else
             print_value(f->key, f->before, out);
         if (f->edge) fputs("; the end of its range", out);
+        if (strstr(f->key->name, "_fraction") && f->value > 1)
+            fputs("; above 1: beyond the hardware's peak", out);
         fputc('\n', out);
     }
 }
@@ -118,7 +120,7 @@ void pl_print_fit_text(const struct pl_fit *fit, FILE *out)
     fputs("\nerror = predicted / measured - 1\n", out);
     if (!fit->n_keys) return;
     fputc('\n', out);
-    pl_print_fit_yaml(fit, out);
+    pl_print_fit_yaml(fit, "", out);
 }
 
 static void json_entry(struct pl_json *j, const struct pl_fit *fit,

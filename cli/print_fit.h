@@ -8,7 +8,7 @@
 
 void pl_print_fit_text(const struct pl_fit *fit, FILE *out);
 void pl_print_fit_json(const struct pl_fit *fit, FILE *out);
-/* The fitted keys, as a configuration file. */
-void pl_print_fit_yaml(const struct pl_fit *fit, FILE *out);
+/* The fitted keys, as a configuration file; before each: "", or "# " for a comment. */
+void pl_print_fit_yaml(const struct pl_fit *fit, const char *before, FILE *out);
 
 #endif

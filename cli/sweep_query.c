@@ -27,7 +27,9 @@ struct pl_sweep_order {
 
 /* The columns */
 
-static bool is_shown(const char *name)
+enum { HIDDEN, SHOWN_ALWAYS, SHOWN_WHERE_IT_EXISTS };
+
+static int is_shown(const char *name)
 {
 #define SHOWN(id, unit, shown, long_name) {#id, shown},
     static const struct {
@@ -46,7 +48,7 @@ static struct pl_sweep_column *add(struct pl_sweep_view *view,
     view->columns =
         pl_grow(view->columns, (size_t)view->n_columns + 1, sizeof *view->columns);
     struct pl_sweep_column *column = &view->columns[view->n_columns++];
-    *column = (struct pl_sweep_column){.type = type, .shown = is_shown(type->name)};
+    *column = (struct pl_sweep_column){.type = type, .shown = is_shown(type->name) == SHOWN_ALWAYS};
     return column;
 }
 
@@ -118,6 +120,9 @@ int pl_sweep_view_new(const struct pl_trace *t, const char *path,
         column->f64 = f64;
         column->text = text;
         out->n = i64 ? n[0] : f64 ? n[1] : n[2];
+        for (int64_t i = 0; f64 && i < n[1] && !column->shown; i++)
+            column->shown =
+                is_shown(c->name) == SHOWN_WHERE_IT_EXISTS && !isnan(f64[i]);
     }
     label_columns(out);
     if (out->n_columns) return 0;

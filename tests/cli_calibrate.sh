@@ -74,6 +74,11 @@ ok $? "each left out: $claimed by leverage, $sum by five fits"
 run 0 "$PIPELAG" calibrate one.csv $rest -m 8 -o fitted.yaml && grep -q '^cluster.gpu.gemm_fraction: 0.613 ' fitted.yaml &&
     run 0 "$PIPELAG" calibrate one.csv fitted.yaml $rest -m 8 --no-fit --json && holds "$(number error_mean_abs) < 1e-3"
 ok $? '-o writes what other commands read'
+printf 'model: {preset: llama-3-8b}\ncluster: {preset: dgx-h100, gpu: {gemm_fraction: 0.7}}\nparallel: {seq_length: 4096}\n' >base.yaml
+run 0 "$PIPELAG" calibrate one.csv base.yaml -m 8 -o whole.yaml && grep -q '^model.preset: llama-3-8b' whole.yaml &&
+    run 0 "$PIPELAG" calibrate one.csv whole.yaml -m 8 --no-fit --json && holds "$(number error_mean_abs) < 1e-3" &&
+    run 0 "$PIPELAG" sim whole.yaml -P 1 -m 8 --json && grep -q '"tokens_per_s_gpu"' out
+ok $? '... with what FILE gives, so that sim takes it alone'
 # shellcheck disable=SC2086
 run 2 "$PIPELAG" calibrate one.csv $rest -m 8 -o fitted.yaml && grep -q 'exists' err
 ok $? '... and is not replaced unasked'

@@ -32,6 +32,9 @@ grep -q '"verdict": *"fits"' "$work/out"
 ok $? 'fits in 80 GiB'
 sim --no-gantt | grep -q '^fits: device 0'
 ok $? 'says so'
+sim --no-gantt | grep -qF 'm 16 x b 1 x dp 4 sequences of 8192 tokens, 0.5243 M tokens' &&
+    sim --no-gantt | grep -qF 'model of 8.03 G parameters; tp 2 sp, cp 1, ep 1, dp 4, ZeRO-1, recompute none'
+ok $? 'says what the job is'
 sim --no-gantt --set parallel.micro_batch=8 | grep -q '^OUT OF MEMORY: device 0 needs'
 ok $? 'out of memory is a result that names device and bytes'
 sim --json --set parallel.recompute=full >"$work/out"
@@ -72,6 +75,10 @@ refused "set cluster.levels, such as 'node:8 gpu:8'" --set parallel.dp=8
 ok $? 'more GPUs than the cluster has: the levels that would do'
 refused 'cost.forward is given beside' --set cost.forward=1ms
 ok $? 'given costs beside a roofline'
+"$PIPELAG" sim --set cluster.preset=dgx-h100 >"$work/out" 2>"$work/err"
+[ $? -eq 2 ] && [ ! -s "$work/out" ] && grep -q 'cluster.preset is given without cost.type' "$work/err" &&
+    "$PIPELAG" sim --set cluster.preset=dgx-h100 --set cost.type=given >"$work/out"
+ok $? 'a cluster that would not count is refused unless cost.type is given'
 refused 'cluster.gpu.bf16' --set cluster.gpu.bf16=0
 ok $? 'a GPU without a peak'
 refused 'parallel.tp' --set parallel.tp=3

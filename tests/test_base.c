@@ -324,6 +324,10 @@ START_TEST(errors)
     ck_assert_str_eq(pl_error_text(), "a\\nb\\tc\\x01\xc3\xa9: bad");
     ck_assert_str_eq(pl_nearest("gpip", names), "gpipe");
     ck_assert_ptr_null(pl_nearest("zerobubble", names));
+    static const char *const clusters[] = {"h800", "dgx-h100-80", "dgx-h100", NULL};
+    ck_assert_str_eq(pl_nearest("h100", clusters), "dgx-h100"); /* contains it */
+    ck_assert_str_eq(pl_nearest("h80", clusters), "h800");
+    ck_assert_ptr_null(pl_nearest("gx", clusters)); /* too short to mean one */
     ck_assert_int_eq(pl_exit_status(0), 0);
     ck_assert_int_eq(pl_exit_status(PL_EINTR), 130);
     ck_assert_int_eq(pl_exit_status(PL_ECHECK), 3);

@@ -1,6 +1,6 @@
 /* The result columns of a sweep, one line each: X(name, unit, shown, long name). All
  * are real (NaN where a point has none); shown: in the text table, which is short of
- * width. A new column is a line here and its value in cli/sweep_point.c; the trace's
+ * width (2: where some point has it). A new column is a line here and its value in cli/sweep_point.c; the trace's
  * schema, --where, --sort, CSV and JSON take it from here. In the table /sweep of a
  * trace they follow the swept keys. */
 #ifndef PL_TRACES_SWEEP_H
@@ -25,9 +25,9 @@
     X(weight_versions, "1", 1, "most weight versions alive of a chunk after an update")  \
     X(peak_activations, "1", 1, "most activation slots in use on a device (one a chunk)") \
     X(tokens_per_s_gpu, "1/s", 0, "training tokens per second and GPU (roofline)")       \
-    X(mfu, "1", 0, "model flops utilisation, 6 N + 12 L d T (roofline)")                 \
+    X(mfu, "1", 2, "model flops utilisation, 6 N + 12 L d T (roofline)")                 \
     X(memory_bytes, "byte", 0, "peak of the fullest GPU (roofline)")                     \
-    X(memory_of_gpu, "1", 0, "memory_bytes over the memory of a GPU: above 1 out of memory")
+    X(memory_of_gpu, "1", 2, "memory_bytes over the memory of a GPU: above 1 out of memory")
 /* clang-format on */
 
 #define PL_SWEEP_MEMBER(name, unit, shown, long_name) double name;
