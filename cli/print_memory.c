@@ -41,13 +41,14 @@ static void print_job(const struct pl_estimate *e, int m, FILE *out)
 {
     static const char *const recompute[] = {"none", "selective", "full"};
     const struct pl_parallel *p = &e->parallel;
-    fprintf(out,
-            "model of %.4g G parameters; tp %d%s, cp %d, ep %d, dp %d, ZeRO-%d, recompute "
-            "%s\nan update: m %d x b %" PRId64 " x dp %d sequences of %" PRId64
-            " tokens, %.4g M tokens\n",
-            (double)pl_model_params(&e->model) * 1e-9, p->tp, p->sp ? " sp" : "", p->cp,
-            p->ep, p->dp, p->zero, recompute[p->recompute], m, e->batch.b, p->dp,
-            e->batch.s, (double)e->batch.b * (double)e->batch.s * m * p->dp * 1e-6);
+    fprintf(
+        out,
+        "model of %.4g G parameters; tp %d%s, cp %d, ep %d, dp %d, ZeRO-%d, recompute "
+        "%s\nan update: m %d x b %" PRId64 " x dp %d sequences of %" PRId64
+        " tokens, %.4g M tokens\n",
+        (double)pl_model_params(&e->model) * 1e-9, p->tp, p->sp ? " sp" : "", p->cp,
+        p->ep, p->dp, p->zero, recompute[p->recompute], m, e->batch.b, p->dp,
+        e->batch.s, (double)e->batch.b * (double)e->batch.s * m * p->dp * 1e-6);
 }
 
 void pl_print_estimate_text(const struct pl_sim_view *view, FILE *out)
@@ -59,11 +60,11 @@ void pl_print_estimate_text(const struct pl_sim_view *view, FILE *out)
         pl_estimate_throughput(e, shape->m, view->run->sim.metrics.step_s);
     int device = pl_memory_fullest(&view->run->memory);
     char peak[32], limit[32];
-    fprintf(
-        out,
-        "\n%" PRId64 " GPUs (%s): %.0f tokens/s/GPU, MFU %.1f %% (6 N + 12 L d T, no "
-        "causal discount), %.1f %% (6 N)\n",
-        e->gpus, gpu->name, t.tokens_per_s_gpu, 100 * t.mfu, 100 * t.mfu_6n);
+    fprintf(out,
+            "\n%" PRId64
+            " GPUs (%s): %.0f tokens/s/GPU, MFU %.1f %% (6 N + 12 L d T, no "
+            "causal discount), %.1f %% (6 N)\n",
+            e->gpus, gpu->name, t.tokens_per_s_gpu, 100 * t.mfu, 100 * t.mfu_6n);
     print_job(e, shape->m, out);
     fprintf(out, "\nmemory of one GPU at its device's peak\n%6s", "device");
     for (int k = 0; k < PL_N_MEMORY; k++) fprintf(out, " %11s", pl_memory_names[k]);
