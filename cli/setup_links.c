@@ -174,25 +174,11 @@ static int read_jitter(const struct pl_config *config, struct pl_cost *cost)
     return rc;
 }
 
-/* Costs that are given need no cluster: one that is named was meant to count. */
-static int check_no_cluster(const struct pl_config *config)
-{
-    if (pl_config_given(config, "cost.type")) return PL_OK;
-    for (const struct pl_key *k = pl_keys; k->name; k++)
-        if (!strncmp(k->name, "cluster.", 8) && pl_config_given(config, k->name))
-            return pl_fail(PL_ECONFIG,
-                           "%s: %s is given without cost.type, expected roofline (costs of "
-                           "the model on the cluster) or given (cost.forward, ...)",
-                           pl_config_where(config, k->name), k->name);
-    return PL_OK;
-}
-
 int pl_setup_links(const struct pl_config *config, const struct pl_estimate *estimate,
                    struct pl_cost *cost)
 {
     int P = cost->devices;
-    int rc = estimate ? PL_OK : check_no_cluster(config);
-    if (!rc) rc = read_semantics(config, cost);
+    int rc = read_semantics(config, cost);
     if (!rc) rc = read_bandwidth(config, estimate, cost);
     if (!rc) rc = read_factors(config, "jitter.slow", P, slow_device, cost);
     if (!rc) rc = read_factors(config, "jitter.slow_links", P, pl_cost_slow_link, cost);

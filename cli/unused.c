@@ -50,6 +50,17 @@ static bool for_roofline(const struct pl_config *config, const char *key)
             !strcmp(pl_config_where(config, key), "--set"));
 }
 
+/* Do transfers of given costs take time? */
+static bool links_take_time(const struct pl_config *config)
+{
+    int n;
+    const pl_tick *time = pl_config_times(config, "link.time", &n);
+    bool any = *pl_config_text(config, "cost.profile") ||
+               *pl_config_text(config, "link.bandwidth");
+    for (int i = 0; i < n; i++) any |= time[i] > 0;
+    return any;
+}
+
 void pl_unused_warn(const struct pl_config *config)
 {
     static const char planned[] =
@@ -62,6 +73,8 @@ void pl_unused_warn(const struct pl_config *config)
         warn(config, "schedule.released", planned);
     }
     if (strcmp(pl_config_text(config, "cost.type"), "given")) return;
+    if (!links_take_time(config))
+        warn(config, "jitter.slow_links", "link.time is 0");
     for (const struct pl_key *key = pl_keys; key->name; key++) {
         if (!for_roofline(config, key->name)) continue;
         pl_log(PL_LOG_WARN,

@@ -75,10 +75,6 @@ refused "set cluster.levels, such as 'node:8 gpu:8'" --set parallel.dp=8
 ok $? 'more GPUs than the cluster has: the levels that would do'
 refused 'cost.forward is given beside' --set cost.forward=1ms
 ok $? 'given costs beside a roofline'
-"$PIPELAG" sim --set cluster.preset=dgx-h100 >"$work/out" 2>"$work/err"
-[ $? -eq 2 ] && [ ! -s "$work/out" ] && grep -q 'cluster.preset is given without cost.type' "$work/err" &&
-    "$PIPELAG" sim --set cluster.preset=dgx-h100 --set cost.type=given >"$work/out"
-ok $? 'a cluster that would not count is refused unless cost.type is given'
 refused 'cluster.gpu.bf16' --set cluster.gpu.bf16=0
 ok $? 'a GPU without a peak'
 refused 'parallel.tp' --set parallel.tp=3

@@ -182,6 +182,9 @@ ok $? 'a key of other schedules is named'
 warned 'cluster.preset has no effect on the costs' --set cluster.preset=dgx-h100 &&
     warned 'model.preset has no effect on the costs' --set model.preset=llama-3-8b
 ok $? 'a model or a cluster beside given costs is named'
+warned 'jitter.slow_links has no effect: link.time is 0' --set jitter.slow_links=2:5 &&
+    silent --set jitter.slow_links=2:5 --set link.time=1ms
+ok $? 'a slow link that takes no time is named'
 silent --schedule interleaved --set schedule.group=4 &&
     silent --schedule zb-2p --set schedule.max_activations=8 --set schedule.released=0.5 &&
     silent --set schedule.group=0 &&
