@@ -48,7 +48,8 @@ static struct pl_sweep_column *add(struct pl_sweep_view *view,
     view->columns =
         pl_grow(view->columns, (size_t)view->n_columns + 1, sizeof *view->columns);
     struct pl_sweep_column *column = &view->columns[view->n_columns++];
-    *column = (struct pl_sweep_column){.type = type, .shown = is_shown(type->name) == SHOWN_ALWAYS};
+    *column = (struct pl_sweep_column){.type = type,
+                                       .shown = is_shown(type->name) == SHOWN_ALWAYS};
     return column;
 }
 

@@ -73,8 +73,7 @@ void pl_unused_warn(const struct pl_config *config)
         warn(config, "schedule.released", planned);
     }
     if (strcmp(pl_config_text(config, "cost.type"), "given")) return;
-    if (!links_take_time(config))
-        warn(config, "jitter.slow_links", "link.time is 0");
+    if (!links_take_time(config)) warn(config, "jitter.slow_links", "link.time is 0");
     for (const struct pl_key *key = pl_keys; key->name; key++) {
         if (!for_roofline(config, key->name)) continue;
         pl_log(PL_LOG_WARN,

@@ -1,8 +1,8 @@
 /* The result columns of a sweep, one line each: X(name, unit, shown, long name). All
  * are real (NaN where a point has none); shown: in the text table, which is short of
- * width (2: where some point has it). A new column is a line here and its value in cli/sweep_point.c; the trace's
- * schema, --where, --sort, CSV and JSON take it from here. In the table /sweep of a
- * trace they follow the swept keys. */
+ * width (2: where some point has it). A new column is a line here and its value in
+ * cli/sweep_point.c; the trace's schema, --where, --sort, CSV and JSON take it from
+ * here. In the table /sweep of a trace they follow the swept keys. */
 #ifndef PL_TRACES_SWEEP_H
 #define PL_TRACES_SWEEP_H
 
