@@ -20,6 +20,12 @@ int pl_cmd_fail(int code)
 int pl_cmd_output(const char *path, bool force)
 {
     struct stat st;
+    const char *slash = strrchr(path, '/');
+    char *folder = slash ? pl_printf("%.*s/", (int)(slash - path), path) : NULL;
+    bool missing = folder && stat(folder, &st);
+    int reason = errno;
+    free(folder);
+    if (missing) return pl_fail(PL_EIO, "%s: %s", path, strerror(reason));
     if (force || stat(path, &st) || !S_ISREG(st.st_mode)) return 0;
     return pl_fail(PL_EUSAGE, "%s: exists, --force replaces it", path);
 }

@@ -37,8 +37,8 @@ int pl_cmd_fail(int code);
 /* Tell the configuration which schedules, devices, ... there are (cli/families.c). */
 void pl_cmd_register_families(void);
 
-/* May an output be written at path? A regular file that exists needs force. Errors:
- * PL_EUSAGE. */
+/* May an output be written at path? A regular file that exists needs force, the folder
+ * must be there: asked before long work. Errors: PL_EUSAGE, PL_EIO. */
 int pl_cmd_output(const char *path, bool force);
 
 /* Value of an option: the whole of text, finite, in min..max. Errors: PL_EUSAGE naming

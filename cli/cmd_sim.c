@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "cli/cmd.h"
 #include "cli/print_sim.h"
 #include "cli/setup.h"
@@ -152,6 +153,23 @@ static int check_outputs(const struct arguments *args)
     return code;
 }
 
+/* A run that is kept whole shows nothing while it works: say how long that may be. */
+static void announce(const struct pl_config *config)
+{
+    static const double large = 2e7, seconds_per_op = 1e-6;
+    const struct pl_schedule_type *type =
+        pl_schedule_find(pl_config_text(config, "schedule.name"));
+    struct pl_shape shape;
+    if (*pl_config_text(config, "segments") || pl_setup_is_long(config) ||
+        pl_setup_shape(config, type, 0, 0, &shape))
+        return;
+    double ops = (2.0 * shape.m + 1) * shape.P * shape.v * (double)shape.updates;
+    if (ops > large)
+        pl_log(PL_LOG_INFO, "%.0f million ops, a minute or so for each %.0f million",
+               ops * 1e-6, 60e-6 / seconds_per_op);
+    pl_shape_free(&shape);
+}
+
 static int simulate(const struct arguments *args, const struct pl_config *config)
 {
     struct pl_setup setup = {0};
@@ -163,6 +181,7 @@ static int simulate(const struct arguments *args, const struct pl_config *config
                        "only its numbers; leave out --output, --perfetto and --csv or "
                        "run fewer updates",
                        (long long)pl_config_int(config, "schedule.updates"));
+    if (!code) announce(config);
     if (!code) code = pl_setup_simulate(config, &setup);
     if (!code && args->unit && setup.n_segments)
         code = pl_fail(PL_EUSAGE,

@@ -95,4 +95,9 @@ refused 2 '--communication is given without --csv' --communication
 ok $? '--communication alone'
 refused 2 'both -o and --csv' --csv "$work/trace.h5"
 ok $? 'two outputs in one file'
+# In a mixed run the file's m is everybody's.
+run 0 "$PIPELAG" sim --schedule 1f1b -P 2 -m 3 --csv "$work/m3.csv" --no-gantt &&
+    run 0 "$PIPELAG" sim -P 2 --set schedule.file="$work/m3.csv" \
+        --set 'segments=custom:2 1f1b:1' --no-gantt && grep -q 'm = 3 ' "$work/out"
+ok $? 'segments with a schedule of a file take its m'
 done_testing

@@ -195,4 +195,6 @@ ok $? 'a key that counts is not'
     grep -q 'File too large' "$work/err" && [ -z "$(ls "$work" | grep big.json)" ]
 ok $? 'a file beyond the limit of file sizes: an error, no file left'
 
+run 1 "$PIPELAG" calibrate /nowhere.csv -o "$work/no/such/x.yaml" && grep -q 'no/such' "$work/err"
+ok $? 'a folder that is not there is named before the work begins'
 done_testing

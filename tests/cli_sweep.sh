@@ -168,7 +168,7 @@ ok $? 'a trace that is no sweep'
 head -c 3000 one.h5 >cut.h5
 refused 'cut.h5' cut.h5
 ok $? 'a damaged result'
-run 1 "$PIPELAG" sweep small.yaml -o no/such/new.h5 && [ "$(grep -c . err)" -le 2 ] && grep -q 'no/such/new.h5.part' err
+run 1 "$PIPELAG" sweep small.yaml -o no/such/new.h5 && [ "$(grep -c . err)" -le 2 ] && grep -q 'no/such/new.h5: No such' err
 ok $? 'output in a folder that is not there'
 
 if ! grep -q '^#define HAVE_MPI 1' "$(dirname "$PIPELAG")/../config.h"; then
