@@ -63,7 +63,7 @@ int pl_cmd_int(const char *option, const char *text, int64_t min, int64_t max,
 enum { OPT_SET = 256, OPT_SCHEDULE, OPT_UPDATES };
 
 static const struct argp_option options[] = {
-    {NULL, 0, NULL, 0, "Configuration (pipelag config --keys lists all keys):", 0},
+    {NULL, 0, NULL, 0, "Configuration (pipelag config --keys lists all keys):", 10},
     {"schedule", OPT_SCHEDULE, "NAME", 0, "schedule.name, the pipeline schedule", 0},
     {"stages", 'P', "P", 0, "schedule.stages, pipeline stages", 0},
     {"microbatches", 'm', "M", 0, "schedule.microbatches, microbatches per update", 0},
