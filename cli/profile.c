@@ -65,6 +65,15 @@ static int read_header(const char *path, int line, char **field, int n,
             out->unit[i][length] = 0;
         }
         int column = out->column[i] = find_column(trim(field[i]));
+        if (column < 0 && *out->unit[i]) { /* a time: more likely a slip than a note */
+            const char *names[PL_N_PROFILE + 1] = {NULL};
+            char *where = pl_printf("%s:%d", path, line);
+            memcpy(names, pl_profile_columns, sizeof pl_profile_columns);
+            int code =
+                pl_fail_unknown(PL_EINPUT, where, "column", trim(field[i]), names);
+            free(where);
+            return code;
+        }
         if (column < 0) continue;
         if (seen[column])
             return pl_fail(PL_EINPUT, "%s:%d: two columns '%s'", path, line,

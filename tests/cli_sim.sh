@@ -179,6 +179,8 @@ warned 'schedule.group has no effect' --set schedule.group=8 &&
     warned 'schedule.released has no effect' --schedule 2bw --set schedule.released=0.5 &&
     warned 'schedule.group has no effect' --set segments='1f1b:2 2bw:8' --set schedule.group=8
 ok $? 'a key of other schedules is named'
+bad_profile 'forward [ms],backward [ms],wieght [ms]\n1,1,1\n' "bad.csv:1: unknown column 'wieght', did you mean 'weight'"
+ok $? 'a column of times that nothing reads is not passed over'
 warned 'cluster.preset has no effect on the costs' --set cluster.preset=dgx-h100 &&
     warned 'model.preset has no effect on the costs' --set model.preset=llama-3-8b
 ok $? 'a model or a cluster beside given costs is named'
