@@ -160,6 +160,7 @@ bad_profile 'forward,backward\n1 ms\n' 'bad.csv:2: 1 fields, the first row has 2
 bad_profile 'forward,backward\n1 ms,3 kg\n' 'bad.csv:2: backward:'
 bad_profile 'forward,backward\n1 ms,-3 ms\n' 'bad.csv:2: backward:'
 bad_profile 'forward [ms,backward\n1,3 ms\n' 'bad.csv:1: column 1: unit'
+bad_profile 'forward [ms],backward [ms],wieght [ms]\n1,1,1\n' "bad.csv:1: unknown column 'wieght', did you mean 'weight'"
 bad_profile 'fw,bw\n1,3 ms\n' 'bad.csv:1: expected a first row'
 bad_profile 'forward,backward,forward\n' "bad.csv:1: two columns 'forward'"
 bad_profile 'forward,backward\n' 'no rows of costs'
@@ -179,8 +180,6 @@ warned 'schedule.group has no effect' --set schedule.group=8 &&
     warned 'schedule.released has no effect' --schedule 2bw --set schedule.released=0.5 &&
     warned 'schedule.group has no effect' --set segments='1f1b:2 2bw:8' --set schedule.group=8
 ok $? 'a key of other schedules is named'
-bad_profile 'forward [ms],backward [ms],wieght [ms]\n1,1,1\n' "bad.csv:1: unknown column 'wieght', did you mean 'weight'"
-ok $? 'a column of times that nothing reads is not passed over'
 warned 'cluster.preset has no effect on the costs' --set cluster.preset=dgx-h100 &&
     warned 'model.preset has no effect on the costs' --set model.preset=llama-3-8b
 ok $? 'a model or a cluster beside given costs is named'
