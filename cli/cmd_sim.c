@@ -183,6 +183,7 @@ static int simulate(const struct arguments *args, const struct pl_config *config
                        (long long)pl_config_int(config, "schedule.updates"));
     if (!code) announce(config);
     if (!code) code = pl_setup_simulate(config, &setup);
+    if (!code) pl_unused_warn(config);
     if (!code && args->unit && setup.n_segments)
         code = pl_fail(PL_EUSAGE,
                        "--delay-unit counts one schedule's delays, this run "
@@ -220,7 +221,6 @@ int pl_cmd_sim(int argc, char **argv)
     struct pl_config *config = NULL;
     int code = args.code;
     if (!code) code = pl_cmd_settings_config(&args.settings, args.file, &config);
-    if (!code) pl_unused_warn(config);
     if (!code) code = simulate(&args, config);
     pl_config_free(config);
     pl_cmd_settings_free(&args.settings);
