@@ -288,8 +288,10 @@ START_TEST(interleaved_shapes)
                     ck_assert_int_eq(sim.metrics.device[d].peak_activations,
                                      2 * (P - 1 - d) + (v - 1) * N + 1);
                 if (N == P)
-                    ck_assert_int_eq(end_of(&sim), 2 * 7 * US * (v * shape.m + P - 1));
-                ck_assert_int_ge(end_of(&sim), 2 * 7 * US * (v * shape.m + P - 1));
+                    ck_assert_int_eq(end_of(&sim),
+                                     (pl_tick)2 * 7 * US * (v * shape.m + P - 1));
+                ck_assert_int_ge(end_of(&sim),
+                                 (pl_tick)2 * 7 * US * (v * shape.m + P - 1));
                 pl_simulation_free(&sim);
                 pl_cost_free(&cost);
                 pl_layout_free(&layout);
