@@ -203,6 +203,28 @@ const struct pl_key pl_keys[] = {
     INT("parallel.seq_length", "0", 0, 16777216, "",
         "tokens in a sequence; 0: 2048, or the model's positions if fewer"),
 
+    NAME("problem.name", "model", NULL,
+         "what is trained: the model of model.* on data.*, or a small problem that is "
+         "known exactly"),
+    INT("problem.seed", "1", 0, 1e15, "",
+        "of what stays the same for all seeds of a run: rotation, samples, teacher"),
+    INT("problem.size", "64", 1, 65536, "",
+        "quadratic: coordinates"),
+    NAME("problem.spectrum", "log", NULL,
+         "curvatures, from problem.largest to problem.largest / problem.kappa: log, "
+         "linear; constant; power: largest / i^power; list: problem.values"),
+    REAL("problem.largest", "1", 0, 1e30, "", "largest curvature"),
+    REAL("problem.kappa", "100", 1, 1e30, "",
+         "spectrum log, linear: condition number, largest over smallest"),
+    REAL("problem.power", "1", 0, 100, "", "spectrum power: its exponent"),
+    TEXT("problem.values", "",
+         "spectrum list: the curvatures, as many as problem.size, separated by commas"),
+    REAL("problem.rotation", "0", 0, 1, "",
+         "eigenbasis of the curvatures: 0 along the axes, 1 a random orthogonal one, "
+         "between: the orthogonalised mean of both"),
+    REAL("problem.noise", "0", 0, 1e30, "",
+         "sd of the gradient noise of one sample, per coordinate"),
+
     NAME("data.source", "grammar", NULL,
          "grammar (built in), text (bytes) or tokens (.bin)"),
     TEXT("data.text", "", "UTF-8 text file; implies data.source: text"),

@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "cli/setup.h"
+#include "cli/setup_problem.h"
 
 static struct pl_corrector corrector_of(const struct pl_config *c, const char *name)
 {
@@ -211,7 +212,8 @@ static int arm_new(const struct pl_config *config, struct pl_arm *arm)
     int rc = pl_config_arm(config, arm->number, &arm->config);
     if (rc) return rc;
     rc = pl_model_read(arm->config, &arm->model);
-    if (!rc) rc = pl_model_check_plain(&arm->model);
+    if (!rc && pl_setup_problem_type(arm->config)->on_data)
+        rc = pl_model_check_plain(&arm->model);
     return rc ? rc : arm_simulate(arm);
 }
 

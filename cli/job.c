@@ -5,6 +5,7 @@
 #include "base/err.h"
 #include "base/file.h"
 #include "cli/experiment.h"
+#include "cli/setup_problem.h"
 
 /* Keys that change no row: where and how often things are written, how many at a time.
  */
@@ -76,12 +77,12 @@ static int open_data(const struct pl_config *c, int T, struct pl_data **data)
 static int open_parts(const struct pl_arm *arm, struct parts *p)
 {
     const struct pl_config *c = arm->config;
-    int batch = (int)pl_config_int(c, "train.batch"),
-        T = (int)pl_config_int(c, "train.seq");
-    int rc = open_data(c, T, &p->data);
+    int rc = 0;
+    if (pl_setup_problem_type(c)->on_data)
+        rc = open_data(c, (int)pl_config_int(c, "train.seq"), &p->data);
     if (!rc) rc = pl_device_get(pl_config_text(c, "train.device"), &p->device);
     if (!rc)
-        rc = pl_problem_llama(p->device, &arm->model, arm->versions.stages, batch, T,
+        rc = pl_setup_problem(c, &arm->model, p->device, arm->versions.stages,
                               &p->problem);
     return rc;
 }

@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "base/mem.h"
 #include "cli/report.h"
+#include "cli/setup_problem.h"
 
 static const struct pl_arm *arm_of(const struct pl_report *r,
                                    const struct pl_row_report *w)
@@ -40,35 +41,63 @@ static void print_costs(const struct pl_arm *arm, FILE *out)
         pl_units_format_time(c->devices > 1 ? (double)c->next[0] * k : 0, l, sizeof l));
 }
 
+static void print_model(const struct pl_arm *arm, FILE *out)
+{
+    const struct pl_model *m = &arm->model;
+    fprintf(out,
+            "model       %.3fM parameters: %d layers, hidden %d, %d/%d heads, ffn %d, "
+            "vocabulary %d, %s",
+            (double)pl_model_params(m) / 1e6, m->layers, m->hidden, m->heads,
+            m->kv_heads, m->ffn, m->vocab, m->tied ? "tied" : "untied");
+}
+
+static void print_data(const struct pl_arm *arm, int n_seeds, FILE *out)
+{
+    double tokens = tokens_per_update(arm->config);
+    fprintf(out,
+            "data        %s; %.0f tokens per update, %lld updates = %.3gM tokens; %d "
+            "seed(s)\n",
+            data_text(arm->config), tokens, (long long)arm->versions.updates,
+            tokens * (double)arm->versions.updates / 1e6, n_seeds);
+}
+
+/* A problem without data: its loss is exact, and of no tokens. */
+static void print_problem(const struct pl_arm *arm, FILE *out)
+{
+    const struct pl_problem_type *type = pl_setup_problem_type(arm->config);
+    fprintf(out, "problem     %s: %s", type->name, type->summary);
+}
+
 static void print_heading(const struct pl_report *r, FILE *out)
 {
     const struct pl_experiment *e = r->experiment;
     const struct pl_arm *arm = &e->arms[0];
-    const struct pl_config *c = arm->config;
-    const struct pl_model *m = &arm->model;
-    double tokens = tokens_per_update(c);
+    const bool on_data = pl_setup_problem_type(arm->config)->on_data;
     char chunks[40] = "";
     if (arm->versions.stages != arm->sim.schedule.shape.P)
         snprintf(chunks, sizeof chunks, " of %d model chunks",
                  arm->versions.stages / arm->sim.schedule.shape.P);
     fprintf(out, "%s\n", pl_config_title(e->config));
-    fprintf(out,
-            "model       %.3fM parameters: %d layers, hidden %d, %d/%d heads, ffn %d, "
-            "vocabulary %d, %s; P = %d stages%s\n",
-            (double)pl_model_params(m) / 1e6, m->layers, m->hidden, m->heads,
-            m->kv_heads, m->ffn, m->vocab, m->tied ? "tied" : "untied",
-            arm->sim.schedule.shape.P, chunks);
-    fprintf(out,
-            "data        %s; %.0f tokens per update, %lld updates = %.3gM tokens; %d "
-            "seed(s)\n",
-            data_text(c), tokens, (long long)arm->versions.updates,
-            tokens * (double)arm->versions.updates / 1e6, e->n_seeds);
+    if (on_data)
+        print_model(arm, out);
+    else
+        print_problem(arm, out);
+    fprintf(out, "; P = %d stages%s\n", arm->sim.schedule.shape.P, chunks);
+    if (on_data)
+        print_data(arm, e->n_seeds, out);
+    else
+        fprintf(
+            out,
+            "samples     %lld per update, %lld updates; %d seed(s); no model and no "
+            "data\n",
+            (long long)pl_config_int(arm->config, "train.batch"),
+            (long long)arm->versions.updates, e->n_seeds);
     print_costs(arm, out);
     fprintf(out,
             "units       tau in optimizer updates (steady mean, stage 0 .. stage P-1); "
-            "loss in nats per token on\n"
-            "            validation data at the stored iterate x; bubble = 1 - busiest "
-            "device's work / step\n\n");
+            "loss %s stored iterate x; bubble = 1 - busiest device's work / step\n\n",
+            on_data ? "in nats per token on\n            validation data at the"
+                    : "exact, at the\n           ");
 }
 
 static void print_tau(const struct pl_row_report *row, char *text, size_t n)

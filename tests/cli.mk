@@ -1,3 +1,3 @@
 # tests of cli/, of the manual and of the source tree as a whole
 test_programs += tests/test_report
-test_scripts += tests/cli.sh tests/layers.sh tests/link.sh tests/man.sh tests/cli_run.sh
+test_scripts += tests/cli.sh tests/layers.sh tests/link.sh tests/man.sh tests/cli_run.sh tests/cli_problem.sh

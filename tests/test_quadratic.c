@@ -29,10 +29,24 @@ static void cut(struct blocks *b, const struct pl_problem *p)
     ck_assert_ptr_eq(next, b->all + N);
 }
 
+static int open_quadratic(const double *values, int n, int P, uint64_t rotate,
+                          double noise, struct pl_problem **p)
+{
+    const struct pl_problem_type *type = pl_problem_find("quadratic");
+    struct pl_problem_spec spec = {
+        .type = type,
+        .seed = rotate,
+        .size = n,
+        .spectrum = {.kind = PL_SPECTRUM_LIST, .n_values = n, .values = values},
+        .rotation = rotate ? 1 : 0,
+        .noise = noise};
+    return type->open(&spec, &pl_device_ref, P, p);
+}
+
 static struct pl_problem *create(int P, uint64_t rotate, double noise)
 {
     struct pl_problem *p;
-    int rc = pl_problem_quadratic(&pl_device_ref, h, N, P, rotate, noise, &p);
+    int rc = open_quadratic(h, N, P, rotate, noise, &p);
     ck_assert_msg(rc == 0, "%s", pl_error_text());
     return p;
 }
@@ -155,15 +169,14 @@ END_TEST
 START_TEST(bad_arguments)
 {
     struct pl_problem *p = (struct pl_problem *)&p;
-    const struct pl_device *dev = &pl_device_ref;
     double bad[2] = {1, NAN};
-    ck_assert_int_eq(pl_problem_quadratic(dev, h, 0, 1, 0, 0, &p), PL_ECONFIG);
+    ck_assert_int_eq(open_quadratic(h, 0, 1, 0, 0, &p), PL_ECONFIG);
     ck_assert_ptr_null(p);
-    ck_assert_int_eq(pl_problem_quadratic(dev, h, N, N + 1, 0, 0, &p), PL_ECONFIG);
-    ck_assert_int_eq(pl_problem_quadratic(dev, h, N, 0, 0, 0, &p), PL_ECONFIG);
-    ck_assert_int_eq(pl_problem_quadratic(dev, h, N, 1, 0, -1, &p), PL_ECONFIG);
-    ck_assert_int_eq(pl_problem_quadratic(dev, h, N, 1, 0, NAN, &p), PL_ECONFIG);
-    ck_assert_int_eq(pl_problem_quadratic(dev, bad, 2, 1, 0, 0, &p), PL_ECONFIG);
+    ck_assert_int_eq(open_quadratic(h, N, N + 1, 0, 0, &p), PL_ECONFIG);
+    ck_assert_int_eq(open_quadratic(h, N, 0, 0, 0, &p), PL_ECONFIG);
+    ck_assert_int_eq(open_quadratic(h, N, 1, 0, -1, &p), PL_ECONFIG);
+    ck_assert_int_eq(open_quadratic(h, N, 1, 0, NAN, &p), PL_ECONFIG);
+    ck_assert_int_eq(open_quadratic(bad, 2, 1, 0, 0, &p), PL_ECONFIG);
     ck_assert_ptr_nonnull(strstr(pl_error_text(), "curvature 1"));
 }
 END_TEST

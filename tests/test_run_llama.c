@@ -164,7 +164,11 @@ START_TEST(quadratic_closed_form)
     struct pl_problem *problem;
     struct pl_versions v;
     struct pl_run_result r;
-    must(pl_problem_quadratic(&pl_device_ref, h, 2, 1, 0, 0, &problem));
+    const struct pl_problem_spec two = {
+        .type = pl_problem_find("quadratic"),
+        .size = 2,
+        .spectrum = {.kind = PL_SPECTRUM_LIST, .n_values = 2, .values = h}};
+    must(two.type->open(&two, &pl_device_ref, 1, &problem));
     pl_versions_constant(1, 10, 1, tau, 1, &v);
     const struct pl_run_spec spec = {.device = &pl_device_ref,
                                      .problem = problem,

@@ -130,10 +130,19 @@ static size_t net_bytes(const struct pl_problem *p)
     return ((const struct pl_net *)p->state)->arena_floats * sizeof(float);
 }
 
-static const struct pl_problem_type llama = {
-    .name = "llama",
+static int net_open(const struct pl_problem_spec *spec, const struct pl_device *device,
+                    int P, struct pl_problem **out)
+{
+    return pl_problem_llama(device, spec->model, P, spec->max_B, spec->T, out);
+}
+
+const struct pl_problem_type pl_problem_model = {
+    .name = "model",
     .summary = "Llama-style decoder: RMSNorm, rotary grouped-query attention, SwiGLU",
     .source = "arXiv 2302.13971",
+    .settings = "",
+    .on_data = true,
+    .open = net_open,
     .init = pl_net_init,
     .gradient = net_gradient,
     .loss = net_loss,
@@ -155,7 +164,7 @@ static struct pl_problem *net_new(const struct pl_device *device,
                            .T = T,
                            .layers = PL_NEW(2 * model->layers + 2, struct pl_layer),
                            .init_sd = PL_NEW(n_params, double)};
-    *p = (struct pl_problem){.type = &llama,
+    *p = (struct pl_problem){.type = &pl_problem_model,
                              .device = device,
                              .n_stages = P,
                              .params = PL_NEW(n_params, struct pl_param),

@@ -1,6 +1,24 @@
 #include "train/problem.h"
 
 #include <stdlib.h>
+#include <string.h>
+
+static const struct pl_problem_type *const types[] = {&pl_problem_model,
+                                                      &pl_problem_type_quadratic, NULL};
+
+const char *const *pl_problem_names(void)
+{
+    static const char *names[sizeof types / sizeof *types];
+    for (int i = 0; types[i]; i++) names[i] = types[i]->name;
+    return names;
+}
+
+const struct pl_problem_type *pl_problem_find(const char *name)
+{
+    for (int i = 0; types[i]; i++)
+        if (!strcmp(types[i]->name, name)) return types[i];
+    return NULL;
+}
 
 void pl_problem_free(struct pl_problem *p)
 {

@@ -1,7 +1,7 @@
 /* What can be trained: something that gives loss and gradient at weights split into
- * stages. Members: llama (train/net.c), quadratic (train/quadratic.c). The object owns
- * its tables and workspaces (pl_problem_free); weights and gradients belong to the
- * caller: one block of stage_floats[s] device floats per stage. */
+ * stages. The kinds are the table of train/problem.c. The object owns its tables and
+ * workspaces (pl_problem_free); weights and gradients belong to the caller: one block
+ * of stage_floats[s] device floats per stage. */
 #ifndef PL_TRAIN_PROBLEM_H
 #define PL_TRAIN_PROBLEM_H
 
@@ -10,6 +10,7 @@
 #include "gpu/device.h"
 #include "sim/model.h"
 #include "train/param.h"
+#include "train/spectrum.h"
 
 struct pl_batch {
     int B, T;
@@ -30,8 +31,27 @@ struct pl_problem {
     void *state;               /* of the type */
 };
 
+/* What to open. Members after T are settings of the kinds that train no model; their
+ * meaning is in base/keys.c, problem.*. */
+struct pl_problem_spec {
+    const struct pl_problem_type *type;
+    const struct pl_model *model; /* kind model: borrowed until it is open */
+    int max_B, T;                 /* largest batch */
+    uint64_t seed;                /* of everything fixed: rotation, samples, teacher */
+    int size;
+    struct pl_spectrum spectrum;
+    double rotation, noise;
+};
+
 struct pl_problem_type {
     const char *name, *summary, *source;
+    /* The settings of pl_problem_spec that it reads, as the last parts of their keys
+     * problem.*, separated by spaces. */
+    const char *settings;
+    bool on_data; /* batches are token windows: model.*, data.*, train.seq are read */
+    /* A problem on P stages. Errors: PL_ECONFIG, PL_EMEM; *out is NULL then. */
+    int (*open)(const struct pl_problem_spec *spec, const struct pl_device *device,
+                int P, struct pl_problem **out);
     /* Initial weights, a pure function of seed. */
     int (*init)(struct pl_problem *p, uint64_t seed, float *const *weights);
     /* Mean loss over the batch; gradients += scale * d loss / d weights. Forward reads
@@ -45,17 +65,16 @@ struct pl_problem_type {
     size_t (*bytes)(const struct pl_problem *p); /* of workspace, host and device */
 };
 
+extern const struct pl_problem_type pl_problem_model, pl_problem_type_quadratic;
+
+/* The table of kinds: names, NULL-terminated; NULL for an unknown name. */
+const char *const *pl_problem_names(void);
+const struct pl_problem_type *pl_problem_find(const char *name);
+
 /* Llama-style decoder on P stages; max_B, T bound the batches it will see (workspaces
  * are allocated here, never later). Errors: PL_ECONFIG, PL_EMEM; *out NULL then. */
 int pl_problem_llama(const struct pl_device *device, const struct pl_model *model,
                      int P, int max_B, int T, struct pl_problem **out);
-
-/* f(x) = 1/2 sum_i h_i x_i^2, curvatures h[n] in the eigenbasis; rotate != 0 puts a
- * seeded orthogonal basis between x and it; noise sd of an additive gaussian gradient
- * noise per coordinate. n coordinates split evenly over P stages. init: every
- * eigencoordinate 1. */
-int pl_problem_quadratic(const struct pl_device *device, const double *h, int n, int P,
-                         uint64_t rotate, double noise, struct pl_problem **out);
 
 void pl_problem_free(struct pl_problem *p);
 /* Bytes of workspace held (for the memory line printed before a run). */

@@ -1,6 +1,6 @@
-/* f(x) = 1/2 sum_i h_i z_i^2, z = Q^T x, gradient Q (h z) + noise. Q is the orthogonal
- * factor of a seeded gaussian matrix (Haar measure: Mezzadri, arXiv math-ph/0609050),
- * or the identity. The gradient reads the forward weights only: a linear layer's input
+/* f(x) = 1/2 sum_i h_i z_i^2, z = Q^T x, gradient Q (h z) + noise, Q of
+ * train/spectrum.h. Every eigencoordinate starts at 1. n coordinates are split evenly
+ * over the stages. The gradient reads the forward weights only: a linear layer's input
  * gradient is constant, so forward-old, backward-new equals forward-old here. Computed
  * in double on the host whatever the device: n is small. */
 #include "train/problem.h"
@@ -13,6 +13,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/rng.h"
+#include "train/spectrum.h"
 
 struct quadratic {
     int n;
@@ -22,35 +23,6 @@ struct quadratic {
     double *x, *z, *g; /* [n] */
     float *block;      /* [n] a stage's block on its way to or from the device */
 };
-
-/* Orthonormalise the columns of a seeded gaussian matrix: Gram-Schmidt, each projection
- * done twice so that rounding does not accumulate (Giraud et al., 2005). */
-static double *random_basis(uint64_t seed, int n)
-{
-    double *q = PL_NEW((size_t)n * (size_t)n, double);
-    for (int i = 0; i < n; i++) { /* row i of q is vector i until the transpose below */
-        double *v = q + (size_t)i * (size_t)n;
-        for (int k = 0; k < n; k++)
-            v[k] = pl_rng_normal(seed, PL_RNG_INIT, (uint64_t)i, (uint32_t)k);
-        for (int j = 0; j < 2 * i; j++) {
-            const double *w = q + (size_t)(j % i) * (size_t)n;
-            double dot = 0;
-            for (int k = 0; k < n; k++) dot += v[k] * w[k];
-            for (int k = 0; k < n; k++) v[k] -= dot * w[k];
-        }
-        double norm = 0;
-        for (int k = 0; k < n; k++) norm += v[k] * v[k];
-        for (int k = 0; k < n; k++) v[k] /= sqrt(norm);
-    }
-    for (int i = 0; i < n; i++)
-        for (int j = 0; j < i; j++) {
-            double *a = &q[(size_t)i * (size_t)n + (size_t)j];
-            double *b = &q[(size_t)j * (size_t)n + (size_t)i], t = *a;
-            *a = *b;
-            *b = t;
-        }
-    return q;
-}
 
 /* y = Q x, or Q^T x. */
 static void rotate(const struct quadratic *q, bool transpose, const double *x,
@@ -165,53 +137,44 @@ static size_t quadratic_bytes(const struct pl_problem *p)
            (q->basis ? n * n * sizeof(double) : 0);
 }
 
-static const struct pl_problem_type quadratic = {
-    .name = "quadratic",
-    .summary = "quadratic with given curvatures, optional rotation and gradient noise",
-    .source = "reference for the stability theory",
-    .init = quadratic_init,
-    .gradient = quadratic_gradient,
-    .loss = quadratic_loss,
-    .free = quadratic_free,
-    .bytes = quadratic_bytes,
-};
-
-static int check(const double *h, int n, int P, double noise)
+static int check(const struct pl_problem_spec *spec, int P)
 {
+    int n = spec->size;
     if (n < 1)
         return pl_fail(PL_ECONFIG, "quadratic of %d coordinates, expected at least 1",
                        n);
     if (P < 1 || P > n)
         return pl_fail(PL_ECONFIG, "%d stages for %d coordinates, expected 1 to %d", P,
                        n, n);
-    if (!(noise >= 0) || isinf(noise))
+    if (!(spec->noise >= 0) || isinf(spec->noise))
         return pl_fail(PL_ECONFIG, "gradient noise %g, expected a finite sd >= 0",
-                       noise);
-    for (int i = 0; i < n; i++)
-        if (!isfinite(h[i]))
-            return pl_fail(PL_ECONFIG, "curvature %d is %g, expected a finite number",
-                           i, h[i]);
+                       spec->noise);
     return 0;
 }
 
-int pl_problem_quadratic(const struct pl_device *device, const double *h, int n, int P,
-                         uint64_t rotate_seed, double noise, struct pl_problem **out)
+static int quadratic_open(const struct pl_problem_spec *spec,
+                          const struct pl_device *device, int P,
+                          struct pl_problem **out)
 {
+    int n = spec->size, rc = check(spec, P);
     *out = NULL;
-    int rc = check(h, n, P, noise);
     if (rc) return rc;
+    double *h = PL_NEW(n, double);
+    if ((rc = pl_spectrum_fill(&spec->spectrum, n, h))) {
+        free(h);
+        return rc;
+    }
     struct quadratic *q = PL_NEW(1, struct quadratic);
     *q = (struct quadratic){.n = n,
-                            .noise = noise,
-                            .h = PL_NEW(n, double),
-                            .basis = rotate_seed ? random_basis(rotate_seed, n) : NULL,
+                            .noise = spec->noise,
+                            .h = h,
+                            .basis = pl_spectrum_basis(spec->seed, spec->rotation, n),
                             .x = PL_NEW(n, double),
                             .z = PL_NEW(n, double),
                             .g = PL_NEW(n, double),
                             .block = PL_NEW(n, float)};
-    for (int i = 0; i < n; i++) q->h[i] = h[i];
     struct pl_problem *p = PL_NEW(1, struct pl_problem);
-    *p = (struct pl_problem){.type = &quadratic,
+    *p = (struct pl_problem){.type = &pl_problem_type_quadratic,
                              .device = device,
                              .n_stages = P,
                              .n_params = P,
@@ -231,3 +194,16 @@ int pl_problem_quadratic(const struct pl_device *device, const double *h, int n,
     *out = p;
     return 0;
 }
+
+const struct pl_problem_type pl_problem_type_quadratic = {
+    .name = "quadratic",
+    .summary = "quadratic with given curvatures, optional rotation and gradient noise",
+    .source = "reference for the stability theory",
+    .settings = "seed size spectrum largest kappa power values rotation noise",
+    .open = quadratic_open,
+    .init = quadratic_init,
+    .gradient = quadratic_gradient,
+    .loss = quadratic_loss,
+    .free = quadratic_free,
+    .bytes = quadratic_bytes,
+};

@@ -1,0 +1,17 @@
+/* The keys problem.*: what an arm trains. */
+#ifndef PL_CLI_SETUP_PROBLEM_H
+#define PL_CLI_SETUP_PROBLEM_H
+
+#include "base/config.h"
+#include "train/problem.h"
+
+/* problem.name */
+const struct pl_problem_type *pl_setup_problem_type(const struct pl_config *config);
+
+/* The problem of a configuration on P stages, for batches of train.batch sequences of
+ * train.seq; model is for the kind that trains one. Errors: those of its open;
+ * PL_ECONFIG naming the key. *out is NULL then; released with pl_problem_free. */
+int pl_setup_problem(const struct pl_config *config, const struct pl_model *model,
+                     const struct pl_device *device, int P, struct pl_problem **out);
+
+#endif
