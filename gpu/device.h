@@ -30,6 +30,17 @@ struct pl_adamw_args {
     double bc1, bc2; /* 1 - beta^t */
 };
 
+/* Which element of v an element (i,j) of a matrix of m rows and n columns takes: its
+ * own (v is (m,n) too), that of its row (v has m) or that of its column (v has n). */
+enum pl_along { PL_EACH, PL_ROW, PL_COLUMN };
+
+struct pl_ratio_args {
+    enum pl_along along;
+    double a, b; /* y = a x / d + b y */
+    double s, eps;
+    bool clamp; /* d = max(s sqrt(v), eps), else s sqrt(v) + eps */
+};
+
 struct pl_device {
     const char *name, *summary;
     bool host_memory; /* alloc() returns memory the CPU may touch */
@@ -59,6 +70,22 @@ struct pl_device {
     int (*dot)(size_t n, const float *x, const float *y, double *out);
     /* y = sign(x), sign(0) = 0. */
     int (*sign)(size_t n, const float *x, float *y);
+
+    /* y = a x z + b y, n elements; b = 0 never reads y; any two may be one array. */
+    int (*mul)(size_t n, float a, const float *x, const float *z, float b, float *y);
+    /* y (m,n) = a x / d + b y with d from v (struct pl_ratio_args); b = 0 never reads
+     * y; x, y, and v when along is PL_EACH, may be one array. */
+    int (*ratio)(int m, int n, const struct pl_ratio_args *args, const float *x,
+                 const float *v, float *y);
+    /* out = a (sums of x^2) + b out over each row (PL_ROW, out has m) or each column
+     * (PL_COLUMN, n) of x (m,n); b = 0 never reads out. */
+    int (*squares)(enum pl_along along, int m, int n, float a, const float *x, float b,
+                   float *out);
+    /* C (n,n) = alpha op(A) op(A)^T + beta C; op(A) is n x k, stored transposed when
+     * ta. Half the work of gemm: the lower triangle of C is read and computed, then
+     * mirrored, so C is symmetric to the bit; beta = 0 never reads C. */
+    int (*syrk)(bool ta, int n, int k, float alpha, const float *A, int lda, float beta,
+                float *C, int ldc);
 
     /* out (rows,d) = table[tokens[r]]; dtable += scatter of dout, in row order. */
     int (*embed)(int rows, int d, const int32_t *tokens, const float *table,

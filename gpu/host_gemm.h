@@ -186,4 +186,34 @@ int HOST(gemm)(bool ta, bool tb, int M, int N, int K, float alpha, const float *
 
 #endif /* HOST_GEMM_BY_BLAS */
 
+/* Upper triangle of C (n,n) = lower, for the columns from j to j + width of the lower.
+ */
+static void mirror(int n, int j, int width, float *C, size_t ldc)
+{
+    enum { LINE = 16 };
+    for (int top = j; top < n; top += LINE)
+        for (int k = j; k < j + width; k++) {
+            float *to = C + (size_t)k * ldc;
+            for (int i = top > k ? top : k + 1; i < least(top + LINE, n); i++)
+                to[i] = C[(size_t)i * ldc + (size_t)k];
+        }
+}
+
+/* Products of whole blocks on and under the diagonal, then the mirror. */
+int HOST(syrk)(bool ta, int n, int k, float alpha, const float *A, int lda, float beta,
+               float *C, int ldc)
+{
+    enum { BLOCK = 2 * PANEL };
+    for (int j = 0; j < n; j += BLOCK) {
+        int width = least(BLOCK, n - j);
+        const float *a = A + (size_t)j * (ta ? 1 : (size_t)lda);
+        float *c = C + (size_t)j * (size_t)ldc + j;
+        int rc =
+            HOST(gemm)(ta, !ta, n - j, width, k, alpha, a, lda, a, lda, beta, c, ldc);
+        if (rc) return rc;
+        mirror(n, j, width, C, (size_t)ldc);
+    }
+    return 0;
+}
+
 #endif

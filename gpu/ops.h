@@ -14,6 +14,15 @@
       (n, a, x, b, y))                                                                 \
     X(p, dot, (size_t n, const float *x, const float *y, double *out), (n, x, y, out)) \
     X(p, sign, (size_t n, const float *x, float *y), (n, x, y))                        \
+    X(p, mul, (size_t n, float a, const float *x, const float *z, float b, float *y),  \
+      (n, a, x, z, b, y))                                                              \
+    X(p, ratio, (int m, int n, const struct pl_ratio_args *args, const float *x,       \
+                 const float *v, float *y), (m, n, args, x, v, y))                     \
+    X(p, squares, (enum pl_along along, int m, int n, float a, const float *x,         \
+                   float b, float *out), (along, m, n, a, x, b, out))                  \
+    X(p, syrk, (bool ta, int n, int k, float alpha, const float *A, int lda,           \
+                float beta, float *C, int ldc),                                        \
+      (ta, n, k, alpha, A, lda, beta, C, ldc))                                         \
     X(p, embed, (int rows, int d, const int32_t *tokens, const float *table,           \
                  float *out), (rows, d, tokens, table, out))                           \
     X(p, embed_back, (int rows, int d, const int32_t *tokens, const float *dout,       \

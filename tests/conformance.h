@@ -58,6 +58,10 @@ void trial_compare_double(struct trial *t, const char *what, double got, double 
 void trial_status(struct trial *t, int status);
 void trial_clear(struct trial *t);
 
+void check_mul(struct trial *t);
+void check_ratio(struct trial *t);
+void check_squares(struct trial *t);
+void check_syrk(struct trial *t);
 void check_rmsnorm(struct trial *t);
 void check_rmsnorm_back(struct trial *t);
 void check_rope(struct trial *t);

@@ -139,5 +139,25 @@ static inline cublasStatus_t cublasSgemm(cublasHandle_t, cublasOperation_t ta,
         }
     return CUBLAS_STATUS_SUCCESS;
 }
+enum cublasFillMode_t { CUBLAS_FILL_MODE_LOWER, CUBLAS_FILL_MODE_UPPER };
+/* C (n,n) = alpha op(A) op(A)^T + beta C, one triangle; op(A) is n x k. */
+static inline cublasStatus_t cublasSsyrk(cublasHandle_t, cublasFillMode_t uplo,
+                                         cublasOperation_t t, int n, int k,
+                                         const float *alpha, const float *A, int lda,
+                                         const float *beta, float *C, int ldc)
+{
+    if (lda < std::max(1, t ? k : n) || ldc < n) return CUBLAS_STATUS_INVALID_VALUE;
+    for (int j = 0; j < n; j++)
+        for (int i = 0; i < n; i++) {
+            if (uplo == CUBLAS_FILL_MODE_UPPER ? i > j : i < j) continue;
+            double sum = 0;
+            for (int l = 0; l < k; l++)
+                sum += (double)A[t ? (size_t)i * lda + l : (size_t)l * lda + i] *
+                       A[t ? (size_t)j * lda + l : (size_t)l * lda + j];
+            float *c = &C[(size_t)j * ldc + i];
+            *c = (float)(*alpha * sum + (*beta == 0 ? 0 : (double)*beta * *c));
+        }
+    return CUBLAS_STATUS_SUCCESS;
+}
 
 #endif

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OPS = 15 };
+enum { OPS = 19 };
 
 static void run(const struct pl_device *device, const struct conformance *op)
 {
@@ -54,6 +54,10 @@ END_TEST
 #define FAULT_axpby OFF(y[n - 1])
 #define FAULT_dot *out *= 1 + 1e-9
 #define FAULT_sign y[n - 1] = 1
+#define FAULT_mul OFF(y[n - 1])
+#define FAULT_ratio OFF(y[n - 1])
+#define FAULT_squares OFF(out[0])
+#define FAULT_syrk OFF(C[n - 1]) /* an element of the mirror */
 #define FAULT_embed OFF(out[d - 1])
 #define FAULT_embed_back OFF(dtable[d - 1])
 #define FAULT_rmsnorm OFF(rstd[rows - 1])

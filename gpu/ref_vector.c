@@ -1,0 +1,60 @@
+/* ref: element by element products and quotients of the optimizers, sums of squares of
+ * rows and columns, and the symmetric product. */
+#include "gpu/ref.h"
+
+#include <math.h>
+
+int pl_ref_mul(size_t n, float a, const float *x, const float *z, float b, float *y)
+{
+    for (size_t i = 0; i < n; i++)
+        y[i] = (float)((double)a * x[i] * z[i] + (b == 0 ? 0.0 : (double)b * y[i]));
+    return 0;
+}
+
+int pl_ref_ratio(int m, int n, const struct pl_ratio_args *args, const float *x,
+                 const float *v, float *y)
+{
+    for (int i = 0; i < m; i++)
+        for (int j = 0; j < n; j++) {
+            size_t e = (size_t)i * (size_t)n + (size_t)j;
+            size_t k =
+                args->along == PL_EACH ? e : (size_t)(args->along == PL_ROW ? i : j);
+            double root = args->s * sqrt((double)v[k]);
+            double d = args->clamp ? fmax(root, args->eps) : root + args->eps;
+            y[e] = (float)(args->a * x[e] / d + (args->b == 0 ? 0.0 : args->b * y[e]));
+        }
+    return 0;
+}
+
+int pl_ref_squares(enum pl_along along, int m, int n, float a, const float *x, float b,
+                   float *out)
+{
+    const int outer = along == PL_ROW ? m : n, inner = along == PL_ROW ? n : m;
+    for (int k = 0; k < outer; k++) {
+        double sum = 0;
+        for (int l = 0; l < inner; l++) {
+            size_t i = (size_t)(along == PL_ROW ? k : l);
+            double e = x[i * (size_t)n + (size_t)(along == PL_ROW ? l : k)];
+            sum += e * e;
+        }
+        out[k] = (float)(a * sum + (b == 0 ? 0.0 : (double)b * out[k]));
+    }
+    return 0;
+}
+
+int pl_ref_syrk(bool ta, int n, int k, float alpha, const float *A, int lda, float beta,
+                float *C, int ldc)
+{
+    size_t row = ta ? 1 : (size_t)lda, col = ta ? (size_t)lda : 1;
+    for (int i = 0; i < n; i++)
+        for (int j = 0; j <= i; j++) {
+            float *c = C + (size_t)i * (size_t)ldc + j;
+            const float *a = A + (size_t)i * row, *b = A + (size_t)j * row;
+            double sum = 0;
+            for (int l = 0; l < k; l++)
+                sum += (double)a[(size_t)l * col] * b[(size_t)l * col];
+            *c = (float)(alpha * sum + (beta == 0 ? 0.0 : (double)beta * *c));
+            C[(size_t)j * (size_t)ldc + (size_t)i] = *c;
+        }
+    return 0;
+}

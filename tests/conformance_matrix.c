@@ -1,0 +1,169 @@
+/* Conformance of the operations that the optimizers are made of: products and quotients
+ * of elements, sums of squares along a matrix, the symmetric product. */
+#include "tests/conformance.h"
+#include "base/mem.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* Three products and a sum, and the sum again when b y was rounded: 4 u. */
+static void mul_one(struct trial *t, size_t n, float a, float b)
+{
+    float *x = trial_random(n, 40), *z = trial_random(n, 41), *y = trial_random(n, 42);
+    double *want = PL_NEW(2 * n, double), *weight = want + n;
+    for (size_t i = 0; i < n; i++) {
+        double left = (double)a * x[i] * z[i], right = b == 0 ? 0 : (double)b * y[i];
+        want[i] = left + right;
+        weight[i] = 2 * (fabs(left) + fabs(right));
+        if (b == 0) y[i] = NAN;
+    }
+    float *dx = trial_upload(t, x, n), *dz = trial_upload(t, z, n);
+    float *dy = trial_upload(t, y, n);
+    trial_status(t, t->device->mul(n, a, dx, dz, b, dy));
+    trial_compare(t, "y", dy, n, want, weight);
+    /* all three one array */
+    trial_status(t, t->device->mul(n, 1, dx, dx, 0, dx));
+    for (size_t i = 0; i < n; i++) want[i] = weight[i] = (double)x[i] * x[i];
+    trial_compare(t, "square in place", dx, n, want, weight);
+    trial_clear(t);
+    free(x), free(z), free(y), free(want);
+}
+
+void check_mul(struct trial *t)
+{
+    static const size_t lengths[] = {1, 15, 16, 67, 1000};
+    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+        mul_one(t, lengths[i], -1.5f, 0);
+        mul_one(t, lengths[i], 0.3f, 0.7f);
+    }
+}
+
+static const int shapes[][2] = {{1, 1},   {1, 67},  {33, 1}, {3, 5},
+                                {16, 64}, {37, 33}, {130, 7}};
+enum { SHAPES = sizeof shapes / sizeof *shapes };
+
+static size_t along_index(enum pl_along along, int n, size_t e)
+{
+    return along == PL_EACH ? e : along == PL_ROW ? e / (size_t)n : e % (size_t)n;
+}
+
+/* The root's two roundings and s, eps, the quotient, a, b, the sum: 8 u. */
+static void ratio_one(struct trial *t, int m, int n, const struct pl_ratio_args *p)
+{
+    const size_t size = (size_t)m * (size_t)n;
+    float *x = trial_random(size, 43), *v = trial_random(size, 44);
+    float *y = trial_random(size, 45);
+    double *want = PL_NEW(2 * size, double), *weight = want + size;
+    for (size_t e = 0; e < size; e++) v[e] = e % 7 == 3 ? 0 : v[e] * v[e];
+    for (size_t e = 0; e < size; e++) {
+        double root = p->s * sqrt((double)v[along_index(p->along, n, e)]);
+        double d = p->clamp ? fmax(root, p->eps) : root + p->eps;
+        double left = p->a * x[e] / d, right = p->b == 0 ? 0 : p->b * y[e];
+        want[e] = left + right;
+        weight[e] = 4 * (fabs(left) + fabs(right));
+        if (p->b == 0) y[e] = NAN;
+    }
+    float *dx = trial_upload(t, x, size), *dv = trial_upload(t, v, size);
+    float *dy = trial_upload(t, y, size);
+    trial_status(t, t->device->ratio(m, n, p, dx, dv, dy));
+    trial_compare(t, "y", dy, size, want, weight);
+    if (p->b == 0) { /* in place */
+        trial_status(t, t->device->ratio(m, n, p, dx, dv, dx));
+        trial_compare(t, "in place", dx, size, want, weight);
+    }
+    trial_clear(t);
+    free(x), free(v), free(y), free(want);
+}
+
+void check_ratio(struct trial *t)
+{
+    for (int k = 0; k < SHAPES; k++)
+        for (int form = 0; form < 12; form++) {
+            struct pl_ratio_args p = {.along = (enum pl_along)(form % 3),
+                                      .a = 0.3,
+                                      .b = form / 3 % 2 ? -0.7 : 0,
+                                      .s = 1.25,
+                                      .eps = form / 6 ? 0.5 : 1e-3,
+                                      .clamp = form / 6};
+            ratio_one(t, shapes[k][0], shapes[k][1], &p);
+        }
+}
+
+/* A square and a sum for each term, then a, b and their sum: inner + 4 roundings. */
+static void squares_one(struct trial *t, enum pl_along along, int m, int n, float b)
+{
+    const size_t size = (size_t)m * (size_t)n,
+                 outer = (size_t)(along == PL_ROW ? m : n);
+    const float a = 0.25f;
+    float *x = trial_random(size, 46), *out = trial_random(outer, 47);
+    double *want = PL_NEW(2 * outer, double), *weight = want + outer;
+    for (size_t e = 0; e < size; e++)
+        want[along_index(along, n, e)] += (double)a * x[e] * x[e];
+    for (size_t k = 0; k < outer; k++) {
+        double old = b == 0 ? 0 : (double)b * out[k];
+        weight[k] = ((along == PL_ROW ? n : m) + 4) * (want[k] + fabs(old));
+        want[k] += old;
+        if (b == 0) out[k] = NAN;
+    }
+    float *dx = trial_upload(t, x, size), *dout = trial_upload(t, out, outer);
+    trial_status(t, t->device->squares(along, m, n, a, dx, b, dout));
+    trial_compare(t, "out", dout, outer, want, weight);
+    trial_clear(t);
+    free(x), free(out), free(want);
+}
+
+void check_squares(struct trial *t)
+{
+    for (int k = 0; k < SHAPES; k++)
+        for (int form = 0; form < 4; form++)
+            squares_one(t, form % 2 ? PL_COLUMN : PL_ROW, shapes[k][0], shapes[k][1],
+                        form / 2 ? 0.9f : 0);
+}
+
+/* As gemm: k + 3 roundings. The upper triangle of C is never read (NaN here), and the
+ * result is symmetric to the bit. Padding must not change. */
+static void syrk_one(struct trial *t, int n, int k, bool ta, float beta)
+{
+    enum { PAD = 3 };
+    const float alpha = -0.5f;
+    const int lda = (ta ? n : k) + PAD, ldc = n + PAD;
+    const size_t na = (size_t)lda * (size_t)(ta ? k : n), nc = (size_t)ldc * (size_t)n;
+    float *a = trial_random(na, 48), *c = trial_random(nc, 49);
+    double *want = PL_NEW(2 * nc, double), *weight = want + nc;
+    const size_t row = ta ? 1 : (size_t)lda, col = ta ? (size_t)lda : 1;
+    for (size_t e = 0; e < nc; e++) want[e] = c[e];
+    for (int i = 0; i < n; i++)
+        for (int j = 0; j <= i; j++) {
+            size_t e = (size_t)i * (size_t)ldc + (size_t)j;
+            size_t f = (size_t)j * (size_t)ldc + (size_t)i;
+            double sum = 0, size = 0, old = beta == 0 ? 0 : (double)beta * c[e];
+            for (int l = 0; l < k; l++) {
+                double x = (double)a[(size_t)i * row + (size_t)l * col] *
+                           a[(size_t)j * row + (size_t)l * col];
+                sum += x;
+                size += fabs(x);
+            }
+            want[e] = want[f] = (double)alpha * sum + old;
+            weight[e] = weight[f] = (k + 3) * (fabs(alpha * size) + fabs(old));
+            if (i != j) c[f] = NAN;
+            if (beta == 0) c[e] = NAN;
+        }
+    float *da = trial_upload(t, a, na), *dc = trial_upload(t, c, nc);
+    trial_status(t, t->device->syrk(ta, n, k, alpha, da, lda, beta, dc, ldc));
+    trial_compare(t, "C", dc, nc, want, weight);
+    trial_status(t, t->device->download(c, dc, nc * sizeof *c));
+    for (int i = 0; i < n; i++)
+        for (int j = 0; j < i; j++)
+            trial_compare_double(t, "C^T", c[(size_t)j * (size_t)ldc + (size_t)i],
+                                 c[(size_t)i * (size_t)ldc + (size_t)j], 0);
+    trial_clear(t);
+    free(a), free(c), free(want);
+}
+
+void check_syrk(struct trial *t)
+{
+    static const int cases[][2] = {{1, 1}, {3, 5}, {16, 16}, {33, 70}, {150, 9}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        for (int form = 0; form < 4; form++)
+            syrk_one(t, cases[i][0], cases[i][1], form % 2, form / 2 ? 0.5f : 0);
+}
