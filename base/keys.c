@@ -19,7 +19,10 @@ static const char *const semantics[] = {"latency", "occupancy", "rendezvous",
                                         "contention", NULL};
 static const char *const orders[] = {"issued", "free", NULL};
 static const char *const scopes[] = {"auto", "global", "stage", "none", NULL};
-static const char *const fidelities[] = {"auto", "global", "stash", NULL};
+static const char *const gates[] = {"none", "cosine", NULL};
+static const char *const decay_points[] = {"current", "stale", NULL};
+static const char *const fidelities[] = {"auto",    "global", "stash",
+                                         "nostash", "queue",  NULL};
 static const char *const starts[] = {"zero", "hold", NULL};
 static const char *const scales[] = {"jordan", "moonlight", NULL};
 static const char *const forms[] = {"auto", "ema", "sum", NULL};
@@ -259,6 +262,8 @@ const struct pl_key pl_keys[] = {
     NAME("optimizer.momentum_form", "auto", forms,
          "EMA m = b m + (1-b) g or sum m = b m + g; auto: Muon ema, SGD sum"),
     REAL("optimizer.decay", "0.1", 0, 1e6, "", "decoupled weight decay (SGD: coupled)"),
+    NAME("optimizer.decay_at", "current", decay_points,
+         "weights that decay: the newest, or those that forward read"),
     REAL("optimizer.aux_decay", "0.1", 0, 1e6, "", "Muon: decay of its AdamW part"),
     NAME("optimizer.scale", "jordan", scales,
          "Muon: sqrt(max(1,m/n)) or 0.2 sqrt(max(m,n))"),
@@ -268,14 +273,26 @@ const struct pl_key pl_keys[] = {
     REAL("rate.warmup", "0.1", 0, 1, "", "part of the updates spent in linear warm-up"),
     REAL("rate.floor", "0.1", 0, 1, "", "final rate over peak"),
     REAL("rate.decay_fraction", "0.2", 0, 1, "", "wsd: part of the updates that decay"),
+    REAL("rate.delay_power", "0", 0, 10, "",
+         "rho: a stage with delay tau has its rate times tau^-rho (PipeMare T1: 1)"),
+    INT("rate.delay_updates", "0", 0, 1e9, "updates",
+        "rho falls linearly to 0 over these; 0: it stays"),
 
     REAL("clip.norm", "1", 0, 1e30, "", "gradient norm limit; 0: none"),
     NAME("clip.scope", "auto", scopes,
          "over the whole model or per stage; auto: global where the delay is uniform"),
     NAME("delay.fidelity", "auto", fidelities,
-         "what stages may read: see pipelag-run(1)"),
+         "weights that a gradient is taken at: see pipelag-run(1)"),
     NAME("corrector.name", "none", NULL, "delay corrector"),
     REAL("corrector.c", "nan", -100, 100, "", "look-ahead; nan: the corrector's own"),
+    TEXT("corrector.stage_c", "",
+         "c of each stage, 'C0 C1 ...', instead of corrector.c"),
+    REAL(
+        "corrector.smooth", "nan", 0, 0.999999, "",
+        "looks along e = b e + (1-b) u, this is b; nan: the corrector's own, mostly 0"),
+    NAME("corrector.gate", "none", gates, "cosine: c times max(0, cos(u, e before))"),
+    REAL("corrector.lambda", "nan", 0, 1e6, "",
+         "strength of a correction of the gradient; nan: the corrector's own"),
     NAME("corrector.start", "hold", starts,
          "update before the first: zero, or the first"),
     TEXT("segments", "",

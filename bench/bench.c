@@ -76,7 +76,7 @@ static double timed_run(const struct pl_versions *versions, const char *correcto
     die(pl_data_open("grammar", "", NULL, 0.05, 256, 128, &data));
     die(pl_problem_llama(dev, &model, P, 16, 128, &problem));
     struct pl_segment segment = {UPDATES,
-                                 {pl_corrector_find(corrector), NAN, PL_START_HOLD}};
+                                 pl_corrector_make(corrector, NAN, PL_START_HOLD)};
     struct pl_run_spec spec = {
         .device = dev,
         .problem = problem,

@@ -1,6 +1,7 @@
 #include "cli/experiment.h"
 
 #include <fnmatch.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,12 +13,13 @@
 
 static struct pl_corrector corrector_of(const struct pl_config *c, const char *name)
 {
-    return (struct pl_corrector){
-        .type = pl_corrector_find(name),
-        .given = pl_config_real(c, "corrector.c"),
-        .start = !strcmp(pl_config_text(c, "corrector.start"), "zero") ? PL_START_ZERO
-                                                                       : PL_START_HOLD,
-    };
+    bool zero = !strcmp(pl_config_text(c, "corrector.start"), "zero");
+    struct pl_corrector out = pl_corrector_make(name, pl_config_real(c, "corrector.c"),
+                                                zero ? PL_START_ZERO : PL_START_HOLD);
+    out.smooth = pl_config_real(c, "corrector.smooth");
+    out.gate = !strcmp(pl_config_text(c, "corrector.gate"), "cosine");
+    out.lambda = pl_config_real(c, "corrector.lambda");
+    return out;
 }
 
 struct pl_optim pl_arm_optim(const struct pl_arm *arm)
@@ -55,6 +57,8 @@ struct pl_rate pl_arm_rate(const struct pl_arm *arm)
         .total = total,
         .floor = pl_config_real(c, "rate.floor"),
         .decay_fraction = pl_config_real(c, "rate.decay_fraction"),
+        .delay_power = pl_config_real(c, "rate.delay_power"),
+        .delay_updates = pl_config_int(c, "rate.delay_updates"),
     };
     for (int i = 0; pl_rate_names[i]; i++)
         if (!strcmp(pl_rate_names[i], name)) r.kind = (enum pl_rate_kind)i;
@@ -139,15 +143,28 @@ static int read_stretches(struct pl_arm *arm, char *segments, struct pl_stretch 
         pl_config_where(c, "segments"), (long long)total, (long long)updates);
 }
 
-/* Training replays stashed versions only. */
-static int trainable(const struct pl_stretch *s)
+/* corrector.stage_c: one number for each model chunk of the schedule. */
+static int read_stage_c(struct pl_arm *arm)
 {
-    if (!s->type->nostash) return 0;
-    return pl_fail(
-        PL_EUNSUP,
-        "schedule %s keeps no old weights for the backward, which cannot be trained "
-        "yet; 'pipelag sim' has its times and delays",
-        s->type->name);
+    const char *at = pl_config_text(arm->config, "corrector.stage_c");
+    const int stages = arm->versions.stages;
+    int n = 0;
+    if (!*at) return 0;
+    arm->stage_c = PL_NEW(stages, double);
+    for (char *end; n < stages; n++, at = end) {
+        arm->stage_c[n] = strtod(at, &end);
+        if (end == at || !isfinite(arm->stage_c[n])) break;
+    }
+    at += strspn(at, " ");
+    if (n < stages || *at)
+        return pl_fail(PL_ECONFIG,
+                       "%s: corrector.stage_c: expected %d numbers, one for each "
+                       "stage, found %d and '%s'",
+                       pl_config_where(arm->config, "corrector.stage_c"), stages, n,
+                       at);
+    for (int i = 0; i < arm->n_segments; i++)
+        arm->segments[i].corrector.stage_c = arm->stage_c;
+    return 0;
 }
 
 static int arm_simulate(struct pl_arm *arm)
@@ -158,7 +175,8 @@ static int arm_simulate(struct pl_arm *arm)
     char *segments = pl_strdup(pl_config_text(c, "segments"));
     int rc = read_stretches(arm, segments, stretches);
     if (!rc) {
-        for (int i = 0; i < arm->n_segments && !rc; i++) rc = trainable(&stretches[i]);
+        for (int i = 0; i < arm->n_segments; i++)
+            arm->nostash |= stretches[i].type->nostash;
         shown = pl_segments_shown(stretches, arm->n_segments);
         /* one scope for the whole run: the one that its most uneven stretch allows */
         if (!rc)
@@ -170,6 +188,7 @@ static int arm_simulate(struct pl_arm *arm)
     if (!rc) rc = find_cost_factor(arm, m);
     for (int i = 0; i < arm->n_segments && !rc; i++)
         rc = simulate_stretch(arm, &stretches[i], m, i == shown);
+    if (!rc) rc = read_stage_c(arm);
     if (!rc) arm->end_s = arm->versions.done_s[arm->versions.updates - 1];
     free(segments);
     return rc;
@@ -253,6 +272,7 @@ void pl_experiment_free(struct pl_experiment *e)
     for (int i = 0; i < e->n_arms; i++) {
         struct pl_arm *arm = &e->arms[i];
         free(arm->name);
+        free(arm->stage_c);
         pl_config_free(arm->config);
         pl_cost_free(&arm->cost);
         pl_simulation_free(&arm->sim);

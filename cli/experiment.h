@@ -22,6 +22,8 @@ struct pl_arm {
     const char *schedules[PL_MAX_SEGMENTS]; /* names */
     int n_segments;
     double end_s;     /* simulated end of the last update */
+    bool nostash;     /* of its schedules one keeps no old weights for the backward */
+    double *stage_c;  /* corrector.stage_c, [stages]; NULL: not given */
     bool global_clip; /* clip.scope, resolved; U is then a barrier over stages */
 };
 

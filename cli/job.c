@@ -97,8 +97,9 @@ static enum pl_clip_scope scope_of(const struct pl_arm *arm)
 static enum pl_fidelity fidelity_of(const struct pl_arm *arm)
 {
     const char *fidelity = pl_config_text(arm->config, "delay.fidelity");
-    if (strcmp(fidelity, "auto"))
-        return !strcmp(fidelity, "global") ? PL_FIDELITY_GLOBAL : PL_FIDELITY_STASH;
+    for (int i = 0; pl_fidelity_names[i]; i++)
+        if (!strcmp(fidelity, pl_fidelity_names[i])) return (enum pl_fidelity)i;
+    if (arm->nostash) return PL_FIDELITY_NOSTASH;
     return arm->sim.schedule.type->global_version && arm->n_segments == 1
                ? PL_FIDELITY_GLOBAL
                : PL_FIDELITY_STASH;
@@ -116,6 +117,7 @@ static void fill_spec(const struct pl_arm *arm, const struct parts *p,
         .fidelity = fidelity_of(arm),
         .batch = (int)pl_config_int(c, "train.batch"),
         .T = (int)pl_config_int(c, "train.seq"),
+        .decay_stale = !strcmp(pl_config_text(c, "optimizer.decay_at"), "stale"),
         .optim = pl_arm_optim(arm),
         .rate = pl_arm_rate(arm),
         .clip = pl_config_real(c, "clip.norm"),

@@ -94,10 +94,10 @@ bad 2 'corrector.c' "custom corrector without c" tiny.yaml -o x.h5 \
 bad 2 'delay.fidelity' "one version under unequal delays" tiny.yaml -o x.h5 --set delay.fidelity=global
 bad 2 'more than train.updates' "segments that overflow" tiny.yaml -o x.h5 \
   --set 'segments=1f1b:1 2bw:9223372036854775807'
-bad 2 'paci keeps no old weights' "a schedule without stash" tiny.yaml -o x.h5 \
-    --set schedule.name=paci --set arms.only=adamw+sync
-bad 2 'amdp keeps no old weights' "the same in a segment" tiny.yaml -o x.h5 \
-    --set 'segments=1f1b:12 amdp:12' --set arms.only=adamw+sync
+bad 2 'one for each stage' "corrector.stage_c too short" tiny.yaml -o x.h5 \
+  --set corrector.stage_c=1 --set 'arms.only=adamw+sync adamw+2bw'
+bad 2 'one for each stage' "corrector.stage_c not a number" tiny.yaml -o x.h5 \
+  --set 'corrector.stage_c=1 x' --set 'arms.only=adamw+sync adamw+2bw'
 bad 2 'no arm is left' "no arm" tiny.yaml -o x.h5 --set 'arms.only=zzz'
 bad 1 'of memory' "model larger than memory" tiny.yaml -o x.h5 --set model.hidden=60000 \
   --set model.ffn=60000 --set model.layers=10000 --set model.head_dim=2

@@ -242,7 +242,7 @@ START_TEST(other_runs_and_formats_are_refused)
     data[8] ^= 3;
     spit(data, n);
     refused();
-    ck_assert_ptr_nonnull(strstr(pl_error_text(), "format 2"));
+    ck_assert_ptr_nonnull(strstr(pl_error_text(), "format 1"));
     data[0] ^= 1;
     spit(data, n);
     refused();

@@ -78,7 +78,8 @@ START_TEST(delay_0_is_the_plain_loop)
     struct pl_run_result r;
     float w0[12], w1[12];
     spec.optim = some_optimizer(_i);
-    spec.rate = (struct pl_rate){PL_RATE_COSINE, 3, UPDATES, .1, 0};
+    spec.rate = (struct pl_rate){
+        .kind = PL_RATE_COSINE, .warmup = 3, .total = UPDATES, .floor = .1};
     must(pl_run(&spec, &r));
     ck_assert_int_eq(r.status, PL_RUN_DONE);
     ck_assert_int_eq(r.n_rows, UPDATES);

@@ -53,7 +53,7 @@ static int train(const struct setting *set, struct pl_run_result *r)
     model.tied = set->tied;
     optim.type = pl_optim_find(set->optimizer);
     const struct pl_segment segment = {
-        UPDATES, {pl_corrector_find(set->corrector), NAN, PL_START_HOLD}};
+        UPDATES, pl_corrector_make(set->corrector, NAN, PL_START_HOLD)};
     const struct pl_device *device;
     struct pl_problem *problem;
     struct pl_data *data;
@@ -160,7 +160,7 @@ START_TEST(quadratic_closed_form)
     const double h[2] = {1, 3}, lr = .1;
     const int64_t tau[1] = {0};
     const struct pl_segment segment = {10,
-                                       {pl_corrector_find("none"), NAN, PL_START_HOLD}};
+                                       pl_corrector_make("none", NAN, PL_START_HOLD)};
     struct pl_problem *problem;
     struct pl_versions v;
     struct pl_run_result r;

@@ -11,7 +11,7 @@
 enum { UPDATES = 24 };
 static const struct pl_device *const dev = &pl_device_ref;
 
-static struct pl_segment plain = {UPDATES, {NULL, NAN, PL_START_HOLD}};
+static struct pl_segment plain = {.updates = UPDATES};
 
 /* Change one thing of a good spec on the map 1,0; the code and words that must follow.
  */
@@ -21,7 +21,7 @@ static void refused(int code, const char *words,
     const int64_t tau[2] = {1, 0};
     struct pl_versions v;
     struct pl_segment seg = plain;
-    seg.corrector.type = pl_corrector_find("none");
+    seg.corrector = pl_corrector_make("none", NAN, PL_START_HOLD);
     pl_versions_constant(2, UPDATES, 1, tau, 1, &v);
     struct pl_problem *p = toy_new(dev, 2, 1, 2, PL_PARAM_VECTOR, 1, 0, 0);
     struct pl_run_spec spec = toy_spec(p, &v, &seg);

@@ -159,5 +159,5 @@ struct pl_run_spec toy_spec(struct pl_problem *p, const struct pl_versions *v,
 struct pl_segment toy_segment(const char *corrector, double c,
                               enum pl_corrector_start start, int64_t updates)
 {
-    return (struct pl_segment){updates, {pl_corrector_find(corrector), c, start}};
+    return (struct pl_segment){updates, pl_corrector_make(corrector, c, start)};
 }

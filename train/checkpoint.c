@@ -10,8 +10,8 @@
 #include "base/file.h"
 #include "base/mem.h"
 
-enum { FORMAT = 1, CHUNK = 1 << 20 };
-enum section { META = 1, ROWS, EVALS, WEIGHTS, STATE, SECTIONS = 5 };
+enum { FORMAT = 2, CHUNK = 1 << 20 };
+enum section { META = 1, ROWS, EVALS, WEIGHTS, STATE, LOOK, SECTIONS = 6 };
 
 static const char magic[8] = "PLAGCKP";
 
@@ -95,8 +95,8 @@ static int pass_section(struct stream *st, enum section id, void *data, size_t n
 
 static size_t weight_bytes(const struct pl_wstage *w)
 {
-    size_t blocks = (size_t)w->depth + (w->live != NULL) + (w->u_last != NULL);
-    return blocks * sizeof(float) * w->floats;
+    size_t blocks = (size_t)w->plan.depth + (size_t)w->n_e + (w->live != NULL);
+    return blocks * sizeof(float) * w->plan.floats;
 }
 
 static int pass_weights(struct stream *st, struct pl_run_state *run)
@@ -107,10 +107,11 @@ static int pass_weights(struct stream *st, struct pl_run_state *run)
     int rc = begin(st, WEIGHTS, bytes);
     for (int s = 0; s < run->plan.n_stages && !rc; s++) {
         const struct pl_wstage *w = &run->store.stages[s];
-        const size_t n = sizeof(float) * w->floats;
-        for (int k = 0; k < w->depth && !rc; k++) rc = pass_device(st, w->ring[k], n);
+        const size_t n = sizeof(float) * w->plan.floats;
+        for (int k = 0; k < w->plan.depth && !rc; k++)
+            rc = pass_device(st, w->ring[k], n);
+        for (int k = 0; k < w->n_e && !rc; k++) rc = pass_device(st, w->e[k], n);
         if (!rc && w->live) rc = pass_device(st, w->live, n);
-        if (!rc && w->u_last) rc = pass_device(st, w->u_last, n);
     }
     return rc ? rc : end(st);
 }
@@ -122,6 +123,15 @@ static int pass_state(struct stream *st, struct pl_run_state *run)
     int rc = begin(st, STATE, sizeof(float) * floats);
     for (int s = 0; s < run->plan.n_stages && !rc; s++)
         rc = pass_device(st, run->state[s], sizeof(float) * run->plan.state_floats[s]);
+    return rc ? rc : end(st);
+}
+
+/* The coefficients in the newest version. */
+static int pass_look(struct stream *st, struct pl_run_state *run)
+{
+    int rc = begin(st, LOOK, sizeof(double) * (uint64_t)run->plan.n_stages);
+    for (int s = 0; s < run->plan.n_stages && !rc; s++)
+        rc = pass(st, &run->store.stages[s].c_last, sizeof(double));
     return rc ? rc : end(st);
 }
 
@@ -158,7 +168,7 @@ static uint64_t file_bytes(const struct pl_run_state *run)
              sizeof(struct pl_row) * (uint64_t)run->result.n_rows +
              sizeof(struct pl_eval) * (uint64_t)run->result.n_evals;
     for (int s = 0; s < run->plan.n_stages; s++)
-        bytes += weight_bytes(&run->store.stages[s]) +
+        bytes += weight_bytes(&run->store.stages[s]) + sizeof(double) +
                  sizeof(float) * run->plan.state_floats[s];
     return bytes;
 }
@@ -176,7 +186,8 @@ static int write_all(struct stream *st, struct pl_run_state *run)
     int rc = pass(st, &h, sizeof h);
     if (!rc) rc = pass_rows(st, &meta, &run->result, 0, 0);
     if (!rc) rc = pass_weights(st, run);
-    return rc ? rc : pass_state(st, run);
+    if (!rc) rc = pass_state(st, run);
+    return rc ? rc : pass_look(st, run);
 }
 
 int pl_checkpoint_save(struct pl_run_state *run)
@@ -264,6 +275,7 @@ int pl_checkpoint_load(struct pl_run_state *run)
                        pl_run_n_evals(run->spec));
     if (!rc) rc = pass_weights(&st, run);
     if (!rc) rc = pass_state(&st, run);
+    if (!rc) rc = pass_look(&st, run);
     if (!rc) run->next = run->store.version = meta.next;
     stream_close(&st);
     return rc;

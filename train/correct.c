@@ -1,6 +1,7 @@
 /* The registry of delay correctors. */
 #include "train/correct.h"
 
+#include <math.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -27,4 +28,34 @@ const struct pl_corrector_type *pl_corrector_find(const char *name)
     for (int i = 0; pl_corrector_types[i]; i++)
         if (!strcmp(pl_corrector_types[i]->name, name)) return pl_corrector_types[i];
     return NULL;
+}
+
+struct pl_corrector pl_corrector_make(const char *name, double c,
+                                      enum pl_corrector_start start)
+{
+    return (struct pl_corrector){.type = pl_corrector_find(name),
+                                 .given = c,
+                                 .start = start,
+                                 .smooth = NAN,
+                                 .lambda = NAN};
+}
+
+struct pl_look pl_corrector_look(const struct pl_corrector *self,
+                                 const struct pl_look_args *args)
+{
+    struct pl_look look = {0, NAN, 0};
+    if (!self->type->look) return (struct pl_look){0, 0, 0};
+    self->type->look(self, args, &look);
+    if (self->stage_c)
+        look.c = self->stage_c[args->stage];
+    else if (!isnan(self->given))
+        look.c = self->given;
+    if (isnan(look.c_back)) look.c_back = look.c;
+    if (!isnan(self->smooth)) look.smooth = self->smooth;
+    return look;
+}
+
+double pl_corrector_lambda(const struct pl_corrector *self)
+{
+    return isnan(self->lambda) ? self->type->lambda : self->lambda;
 }

@@ -1,35 +1,91 @@
-/* Delay correctors, one knob c: x is what forward and backward read,
- * x[n+1] = x[n] - (1+c) u[n] + c u[n-1], with u[n] the update from the gradient that
- * update n consumes (tau updates old). c = 0 plain delay, beta Nesterov form, 1 error
- * feedback (arXiv 2606.30634), tau weight prediction. The same trajectory in y = x + c
- * u_last is y -= u[n], read at y - c u[n-1]: `prediction` stores y, the others x. A
- * corrector only names its c and which iterate is stored; the weight store
- * (train/wstore.h) applies them. */
+/* Delay correctors. Three iterates, u[n] = update made of the gradient that update n
+ * consumes (tau updates old):
+ *   e[n]   = b e[n-1] + (1-b) u[n]       the direction of travel (b = 0: the last u)
+ *   y[n+1] = y[n] - u[n]                 (momentum: y[n+1] = y[n] - e[n])
+ *   x[n+1] = y[n+1] - c e[n]             what forward reads
+ * so that for b = 0: x[n+1] = x[n] - (1+c) u[n] + c u[n-1]. c = 0 is plain delay, beta
+ * the Nesterov form, 1 error feedback (arXiv 2606.30634), tau weight prediction; b > 0
+ * looks along a smoothed direction (arXiv 2605.25395). A corrector says c and b of a
+ * stage in an update, which iterate is stored (x, or y: at_read), and may change the
+ * gradient before the optimizer sees it. It writes no weights: the weight store
+ * (train/wstore.h) does. How the rate depends on the delay is the rate's matter
+ * (train/optim.h), for every corrector alike. */
 #ifndef PL_TRAIN_CORRECT_H
 #define PL_TRAIN_CORRECT_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "gpu/device.h"
+
 enum pl_corrector_start { PL_START_ZERO, PL_START_HOLD };
+
+struct pl_corrector_type;
+
+/* A corrector with its settings; NaN: the type's own value. */
+struct pl_corrector {
+    const struct pl_corrector_type *type;
+    double given; /* c */
+    enum pl_corrector_start start;
+    const double
+        *stage_c;  /* [stages] c of each stage, before `given`; borrowed, NULL */
+    double smooth; /* b */
+    bool gate;     /* c times max(0, cos(u[n], e[n-1])) */
+    double lambda; /* strength of a correction of the gradient */
+};
+
+/* What a look-ahead may depend on; delays are those of the stage in the stretch. */
+struct pl_look_args {
+    int stage, stages, m;
+    int64_t n;            /* update, from 0 at the start of the run */
+    int64_t tau;          /* largest */
+    double tau_mean;      /* mean of forward's */
+    double tau_back_mean; /* of backward's; forward's unless nostash */
+    double beta;          /* first-moment coefficient of the optimizer */
+};
+
+struct pl_look {
+    double c;      /* x[n+1] = y[n+1] - c e[n]; NaN: must be given */
+    double c_back; /* nostash: backward reads y - c_back e of the version live then */
+    double smooth; /* b of update n */
+};
+
+/* One stage's gradient, after clipping. Device memory, n floats each. */
+struct pl_grad_args {
+    const struct pl_device *device;
+    size_t n;
+    const float *now, *then; /* x at the newest version, and where g was taken */
+    const float *last;       /* e of the update before; NULL when nothing keeps it */
+    float *state;            /* as state_floats asked for; zero at first */
+    float *scratch, *spare;  /* n floats each */
+    int64_t tau, update;
+};
 
 struct pl_corrector_type {
     const char *name, *summary, *source;
-    /* Coefficient for a stage with delay tau; given = corrector.c (NaN when not given),
-     * beta = first-moment coefficient of the optimizer. */
-    double (*c)(double given, double beta, int64_t tau);
-    bool at_read; /* correct what forward and backward read instead of what is stored */
+    /* c_back and smooth come in as c and as 0; NULL: c = 0. */
+    void (*look)(const struct pl_corrector *self, const struct pl_look_args *args,
+                 struct pl_look *out);
+    bool at_read;  /* y is stored, and corrected when read */
+    bool momentum; /* y[n+1] = y[n] - e[n] */
+    /* g <- corrected gradient; NULL: none. */
+    int (*grad)(const struct pl_corrector *self, const struct pl_grad_args *args,
+                float *g);
+    size_t (*state_floats)(size_t n); /* for grad; NULL: none */
+    double lambda;                    /* default of grad's */
 };
 
-struct pl_corrector {
-    const struct pl_corrector_type *type;
-    double given; /* NaN: the type's own value */
-    enum pl_corrector_start start;
-};
-
-extern const struct pl_corrector_type *const pl_corrector_types[]; /* NULL-terminated:
-    none nesterov feedback prediction custom */
+extern const struct pl_corrector_type *const pl_corrector_types[]; /* NULL-terminated */
 const char *const *pl_corrector_names(void);
 const struct pl_corrector_type *pl_corrector_find(const char *name);
+
+/* A corrector with the type's own settings but c (NaN: its own too) and start. */
+struct pl_corrector pl_corrector_make(const char *name, double c,
+                                      enum pl_corrector_start start);
+/* The look-ahead of a stage in an update, with every setting that was given. */
+struct pl_look pl_corrector_look(const struct pl_corrector *self,
+                                 const struct pl_look_args *args);
+/* corrector.lambda, or the type's. */
+double pl_corrector_lambda(const struct pl_corrector *self);
 
 #endif

@@ -71,7 +71,13 @@ struct pl_rate {
     int64_t warmup, total; /* updates */
     double floor;          /* final rate over peak */
     double decay_fraction; /* WSD: last part, 1-sqrt shape */
+    double delay_power;    /* rho, below; 0: none */
+    int64_t delay_updates; /* K; 0: for ever */
 };
 double pl_rate_at(const struct pl_rate *rate, int64_t n);
+/* Further factor of a stage whose gradient is tau updates old on average: tau^-p, p =
+ * rho (1 - min(n/K, 1)), 1 for tau <= 1. rho = 1 is PipeMare's rescheduling (T1, arXiv
+ * 1910.05124), K = 0 the fixed eta / tau^rho of arXiv 2505.01099. */
+double pl_rate_delay(const struct pl_rate *rate, int64_t n, double tau);
 
 #endif

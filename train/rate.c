@@ -35,3 +35,12 @@ double pl_rate_at(const struct pl_rate *rate, int64_t n)
     }
     return 1;
 }
+
+double pl_rate_delay(const struct pl_rate *rate, int64_t n, double tau)
+{
+    double left = 1;
+    if (rate->delay_power == 0 || tau <= 1) return 1;
+    if (rate->delay_updates > 0)
+        left -= fmin((double)n / (double)rate->delay_updates, 1);
+    return pow(tau, -rate->delay_power * left);
+}

@@ -12,7 +12,16 @@
 #include "train/problem.h"
 
 enum pl_clip_scope { PL_CLIP_NONE, PL_CLIP_GLOBAL, PL_CLIP_STAGE };
-enum pl_fidelity { PL_FIDELITY_GLOBAL, PL_FIDELITY_STASH };
+/* What a gradient is taken at (semantics in pipelag-run(1)): one version on all stages;
+ * each stage its own, the same in F and B; F old and B the live one; all stages at one
+ * common version, each stage's own share of it used tau updates later. */
+enum pl_fidelity {
+    PL_FIDELITY_GLOBAL,
+    PL_FIDELITY_STASH,
+    PL_FIDELITY_NOSTASH,
+    PL_FIDELITY_QUEUE
+};
+extern const char *const pl_fidelity_names[]; /* NULL-terminated, in that order */
 enum pl_status { PL_RUN_DONE, PL_RUN_DIVERGED, PL_RUN_INTERRUPTED };
 
 /* A stretch of updates under one corrector; the version map already drains between
@@ -45,7 +54,8 @@ struct pl_run_spec {
     const struct pl_data *data;         /* NULL for convex problems */
     const struct pl_versions *versions; /* stages == problem->n_stages */
     enum pl_fidelity fidelity;          /* global refuses maps whose stages differ */
-    int batch; /* sequences per update, a multiple of versions->m */
+    bool decay_stale; /* decoupled decay of the weights that forward read */
+    int batch;        /* sequences per update, a multiple of versions->m */
     int T;
     uint64_t seed; /* of weights and data order */
     struct pl_optim optim;

@@ -49,7 +49,7 @@ int pl_run_eval(struct pl_run_state *run, struct pl_eval *eval)
     bool corrected = false;
     for (int s = 0; s < run->plan.n_stages; s++) {
         run->forward[s] = pl_wstore_stored(&run->store, s);
-        corrected |= run->store.stages[s].c != 0 && !run->store.stages[s].at_read;
+        corrected |= run->store.stages[s].c_last != 0 && !run->store.stages[s].at_read;
     }
     eval->update = n;
     eval->time_s = n ? run->spec->versions->done_s[n - 1] : 0;
@@ -58,7 +58,7 @@ int pl_run_eval(struct pl_run_state *run, struct pl_eval *eval)
     if (rc || !corrected || n == 0) return rc;
     for (int s = 0; s < run->plan.n_stages && !rc; s++) {
         const struct pl_wstage *w = &run->store.stages[s];
-        if (w->c == 0 || w->at_read) continue;
+        if (w->c_last == 0 || w->at_read) continue;
         rc = pl_wstore_y(&run->store, s, run->grads[s]);
         run->forward[s] = run->grads[s];
     }

@@ -7,6 +7,48 @@
 #include "base/err.h"
 #include "base/mem.h"
 
+const char *const pl_fidelity_names[] = {"global", "stash", "nostash", "queue", NULL};
+
+int64_t pl_run_backward(const struct pl_run_spec *spec, int stage, int64_t micro)
+{
+    const struct pl_versions *v = spec->versions;
+    const int64_t at = stage * v->n_micro + micro;
+    if (spec->fidelity != PL_FIDELITY_NOSTASH) return v->forward[at];
+    return v->backward[at] > v->forward[at] ? v->backward[at] : micro / v->m;
+}
+
+bool pl_run_fused(const struct pl_run_spec *spec, int64_t n)
+{
+    const struct pl_versions *v = spec->versions;
+    if (spec->replay) return false;
+    for (int s = 0; s < v->stages; s++) {
+        const int64_t first = n * v->m, *f = v->forward + s * v->n_micro;
+        const int64_t b = pl_run_backward(spec, s, first);
+        for (int64_t i = first; i < first + v->m; i++)
+            if (f[i] != f[first] || pl_run_backward(spec, s, i) != b) return false;
+    }
+    return true;
+}
+
+double pl_run_tau(const struct pl_run_spec *spec, int stage, int64_t n)
+{
+    const struct pl_versions *v = spec->versions;
+    int64_t sum = 0;
+    for (int64_t i = n * v->m; i < (n + 1) * v->m; i++)
+        sum += pl_versions_tau(v, stage, i);
+    return (double)sum / v->m;
+}
+
+int64_t pl_run_oldest(const struct pl_run_spec *spec, int stage, int64_t n)
+{
+    const struct pl_versions *v = spec->versions;
+    const int64_t *f = v->forward + stage * v->n_micro;
+    int64_t oldest = n;
+    for (int64_t i = n * v->m; i < (n + 1) * v->m; i++)
+        if (f[i] < oldest) oldest = f[i];
+    return oldest;
+}
+
 /* Every version read exists by then, and backward is not older than forward. */
 static int check_map(const struct pl_versions *v)
 {
@@ -24,17 +66,24 @@ static int check_map(const struct pl_versions *v)
     return 0;
 }
 
-static bool map_is_global(const struct pl_versions *v)
+/* Does every gradient come from one version of the whole model? */
+static bool map_is_global(const struct pl_run_spec *spec)
 {
-    for (int64_t n = 0; n < v->updates; n++)
-        if (!pl_versions_global(v, n)) return false;
+    const struct pl_versions *v = spec->versions;
+    for (int s = 0; s < v->stages; s++)
+        for (int64_t i = 0; i < v->n_micro; i++) {
+            int64_t all = v->forward[i / v->m * v->m];
+            if (v->forward[s * v->n_micro + i] != all ||
+                pl_run_backward(spec, s, i) != all)
+                return false;
+        }
     return true;
 }
 
 static int check_combinations(const struct pl_run_spec *spec)
 {
-    if (map_is_global(spec->versions)) return 0;
-    if (spec->problem->shared_across_stages)
+    if (map_is_global(spec)) return 0;
+    if (spec->problem->shared_across_stages && spec->fidelity != PL_FIDELITY_QUEUE)
         return pl_fail(PL_EUNSUP,
                        "model.tied: yes shares a tensor between stages that read "
                        "different versions under this schedule; set model.tied: no");
@@ -49,6 +98,58 @@ static int check_combinations(const struct pl_run_spec *spec)
     return 0;
 }
 
+struct pl_look_args pl_run_look(const struct pl_run_spec *spec, int k, int64_t begin,
+                                int stage)
+{
+    const struct pl_versions *v = spec->versions;
+    int64_t end = begin + spec->segments[k].updates, forward = 0, backward = 0;
+    if (end > v->updates) end = v->updates;
+    struct pl_look_args args = {.stage = stage,
+                                .stages = v->stages,
+                                .m = v->m,
+                                .n = begin,
+                                .beta = pl_optim_beta(&spec->optim)};
+    for (int64_t i = begin * v->m; i < end * v->m; i++) {
+        int64_t tau = pl_versions_tau(v, stage, i);
+        if (tau > args.tau) args.tau = tau;
+        forward += tau;
+        backward += i / v->m - pl_run_backward(spec, stage, i);
+    }
+    if (end > begin) {
+        args.tau_mean = (double)forward / (double)((end - begin) * v->m);
+        args.tau_back_mean = (double)backward / (double)((end - begin) * v->m);
+    }
+    return args;
+}
+
+/* Is the version that a backward reads looked at from another place than forward's? */
+static bool looks_back(const struct pl_run_spec *spec, const struct pl_look *look)
+{
+    return spec->fidelity == PL_FIDELITY_NOSTASH && look->c_back != look->c;
+}
+
+static int check_corrector(const struct pl_run_spec *spec, int k, int64_t begin,
+                           int stage)
+{
+    const struct pl_corrector *c = &spec->segments[k].corrector;
+    const struct pl_look_args args = pl_run_look(spec, k, begin, stage);
+    const struct pl_look look = pl_corrector_look(c, &args);
+    if (!isfinite(look.c))
+        return pl_fail(PL_ECONFIG, "corrector.c: must be given for corrector %s",
+                       c->type->name);
+    if (!(look.smooth >= 0 && look.smooth < 1))
+        return pl_fail(PL_ECONFIG,
+                       "corrector.smooth: %g on stage %d, expected in [0, 1)",
+                       look.smooth, stage);
+    if (c->gate && looks_back(spec, &look))
+        return pl_fail(
+            PL_ECONFIG,
+            "corrector.gate: cosine cannot be combined with %s without stash, "
+            "whose backward looks from another place; use corrector.gate: none",
+            c->type->name);
+    return 0;
+}
+
 static int check_segments(const struct pl_run_spec *spec)
 {
     int64_t sum = 0;
@@ -59,11 +160,10 @@ static int check_segments(const struct pl_run_spec *spec)
                            "segment %d has %lld updates, expected at least 1", k,
                            (long long)g->updates);
         sum += g->updates;
-        for (int s = 0; s < spec->versions->stages; s++)
-            if (!isfinite(pl_run_coefficient(spec, k, sum - g->updates, s)))
-                return pl_fail(PL_ECONFIG,
-                               "corrector.c: must be given for corrector %s",
-                               g->corrector.type->name);
+        for (int s = 0; s < spec->versions->stages; s++) {
+            int rc = check_corrector(spec, k, sum - g->updates, s);
+            if (rc) return rc;
+        }
     }
     if (sum != spec->versions->updates)
         return pl_fail(PL_ECONFIG, "segments have %lld updates, the version map %lld",
@@ -89,18 +189,6 @@ int pl_run_check(const struct pl_run_spec *spec)
     return rc ? rc : check_segments(spec);
 }
 
-double pl_run_coefficient(const struct pl_run_spec *spec, int k, int64_t begin,
-                          int stage)
-{
-    const struct pl_versions *v = spec->versions;
-    const struct pl_segment *g = &spec->segments[k];
-    int64_t tau = 0, end = begin + g->updates;
-    if (end > v->updates) end = v->updates;
-    for (int64_t i = begin * v->m; i < end * v->m; i++)
-        if (pl_versions_tau(v, stage, i) > tau) tau = pl_versions_tau(v, stage, i);
-    return g->corrector.type->c(g->corrector.given, pl_optim_beta(&spec->optim), tau);
-}
-
 int64_t pl_run_n_evals(const struct pl_run_spec *spec)
 {
     if (spec->eval_sequences <= 0) return 0;
@@ -109,19 +197,40 @@ int64_t pl_run_n_evals(const struct pl_run_spec *spec)
     return 1 + N / spec->eval_every + (N % spec->eval_every != 0);
 }
 
-static void plan_store(const struct pl_run_spec *spec, struct pl_run_plan *plan)
+static void plan_stage(const struct pl_run_spec *spec, int s, struct pl_run_plan *plan)
 {
-    for (int s = 0; s < plan->n_stages; s++) {
-        plan->depth[s] = (int)pl_versions_max_tau(spec->versions, s) + 1;
-        int64_t begin = 0;
-        for (int k = 0; k < spec->n_segments; begin += spec->segments[k++].updates) {
-            if (pl_run_coefficient(spec, k, begin, s) == 0) continue;
-            plan->history[s] = true;
-            plan->live[s] |= spec->segments[k].corrector.type->at_read;
-        }
-        if (spec->problem->stage_floats[s] > plan->widest)
-            plan->widest = spec->problem->stage_floats[s];
+    struct pl_wstage_plan *w = &plan->stages[s];
+    int64_t begin = 0;
+    w->floats = spec->problem->stage_floats[s];
+    w->depth = (int)pl_versions_max_tau(spec->versions, s) + 1;
+    for (int r = 0; spec->fidelity == PL_FIDELITY_QUEUE && r < plan->n_stages; r++) {
+        int depth = (int)pl_versions_max_tau(spec->versions, r) + 1;
+        if (depth > w->depth) w->depth = depth; /* any stage's version is everybody's */
     }
+    for (int k = 0; k < spec->n_segments; begin += spec->segments[k++].updates) {
+        const struct pl_corrector *c = &spec->segments[k].corrector;
+        const struct pl_look_args args = pl_run_look(spec, k, begin, s);
+        const struct pl_look look = pl_corrector_look(c, &args);
+        bool looks = look.c != 0 || c->type->momentum;
+        w->history |= looks;
+        w->live |= looks && c->type->at_read;
+        w->directions |= looks_back(spec, &look);
+        plan->grad |= c->type->grad != NULL;
+    }
+    if (w->floats > plan->widest) plan->widest = w->floats;
+}
+
+/* The largest state that a corrector of the run wants of a stage: stretches take turns
+ * with it. */
+static size_t corrector_floats(const struct pl_run_spec *spec, size_t n)
+{
+    size_t most = 0;
+    for (int k = 0; k < spec->n_segments; k++) {
+        const struct pl_corrector_type *type = spec->segments[k].corrector.type;
+        if (type->state_floats && type->state_floats(n) > most)
+            most = type->state_floats(n);
+    }
+    return most;
 }
 
 static void plan_optimizer(const struct pl_run_spec *spec, struct pl_run_plan *plan)
@@ -134,6 +243,12 @@ static void plan_optimizer(const struct pl_run_spec *spec, struct pl_run_plan *p
         size_t scratch = type->scratch_floats(&spec->optim, p);
         if (scratch > plan->scratch_floats) plan->scratch_floats = scratch;
     }
+    for (int s = 0; s < plan->n_stages; s++) {
+        plan->corrector_offset[s] = plan->state_floats[s];
+        plan->state_floats[s] += corrector_floats(spec, plan->stages[s].floats);
+    }
+    if (plan->grad && plan->scratch_floats < plan->widest)
+        plan->scratch_floats = plan->widest;
 }
 
 int pl_run_plan(const struct pl_run_spec *spec, struct pl_run_plan *plan)
@@ -143,22 +258,21 @@ int pl_run_plan(const struct pl_run_spec *spec, struct pl_run_plan *plan)
     const int P = spec->problem->n_stages;
     *plan =
         (struct pl_run_plan){.n_stages = P,
-                             .depth = PL_NEW(P, int),
-                             .history = PL_NEW(P, bool),
-                             .live = PL_NEW(P, bool),
+                             .stages = PL_NEW(P, struct pl_wstage_plan),
                              .state_floats = PL_NEW(P, size_t),
-                             .state_offset = PL_NEW(spec->problem->n_params, size_t)};
-    plan_store(spec, plan);
+                             .corrector_offset = PL_NEW(P, size_t),
+                             .state_offset = PL_NEW(spec->problem->n_params, size_t),
+                             .spare = spec->fidelity == PL_FIDELITY_QUEUE};
+    for (int s = 0; s < P; s++) plan_stage(spec, s, plan);
     plan_optimizer(spec, plan);
     return 0;
 }
 
 void pl_run_plan_free(struct pl_run_plan *plan)
 {
-    free(plan->depth);
-    free(plan->history);
-    free(plan->live);
+    free(plan->stages);
     free(plan->state_floats);
+    free(plan->corrector_offset);
     free(plan->state_offset);
     *plan = (struct pl_run_plan){0};
 }
@@ -167,11 +281,10 @@ size_t pl_run_bytes(const struct pl_run_spec *spec)
 {
     struct pl_run_plan plan;
     if (pl_run_plan(spec, &plan)) return 0;
-    size_t floats = plan.widest + plan.scratch_floats;
-    for (int s = 0; s < plan.n_stages; s++) {
-        size_t blocks = (size_t)plan.depth[s] + 1 + plan.history[s] + plan.live[s];
-        floats += blocks * spec->problem->stage_floats[s] + plan.state_floats[s];
-    }
+    size_t floats = plan.widest * (1 + (size_t)plan.spare) + plan.scratch_floats;
+    for (int s = 0; s < plan.n_stages; s++)
+        floats += pl_wstage_floats(&plan.stages[s]) + plan.stages[s].floats +
+                  plan.state_floats[s];
     size_t tokens = spec->data ? 2 * (size_t)spec->batch * (size_t)spec->T : 0;
     pl_run_plan_free(&plan);
     return sizeof(float) * floats + sizeof(int32_t) * tokens +

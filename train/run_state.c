@@ -17,6 +17,7 @@ static int open_blocks(struct pl_run_state *run)
     const struct pl_device *dev = spec->device;
     int rc = device_floats(dev, run->plan.widest, &run->u);
     if (!rc) rc = device_floats(dev, run->plan.scratch_floats, &run->scratch);
+    if (!rc && run->plan.spare) rc = device_floats(dev, run->plan.widest, &run->spare);
     for (int s = 0; s < run->plan.n_stages && !rc; s++) {
         rc = device_floats(dev, spec->problem->stage_floats[s], &run->grads[s]);
         if (!rc) rc = device_floats(dev, run->plan.state_floats[s], &run->state[s]);
@@ -33,9 +34,7 @@ static int open_all(struct pl_run_state *run)
 {
     const struct pl_run_spec *spec = run->spec;
     const struct pl_run_plan *plan = &run->plan;
-    int rc = pl_wstore_open(&run->store, spec->device, plan->n_stages,
-                            spec->problem->stage_floats, plan->depth, plan->history,
-                            plan->live);
+    int rc = pl_wstore_open(&run->store, spec->device, plan->n_stages, plan->stages);
     if (!rc) rc = open_blocks(run);
     if (rc) return rc;
     float **initial = PL_NEW(plan->n_stages, float *);
@@ -57,6 +56,8 @@ int pl_run_state_open(const struct pl_run_spec *spec, struct pl_run_state *run)
     run->forward = PL_NEW(P, const float *);
     run->backward = PL_NEW(P, const float *);
     run->norms = PL_NEW(P, double);
+    run->wanted = PL_NEW(P, float *);
+    run->look = PL_NEW(P, struct pl_look_args);
     run->result.diverged_at = -1;
     run->result.rows = PL_NEW(spec->versions->updates, struct pl_row);
     run->result.evals = PL_NEW(pl_run_n_evals(spec), struct pl_eval);
@@ -73,8 +74,9 @@ void pl_run_state_close(struct pl_run_state *run)
         if (run->grads[s]) dev->release(run->grads[s]);
         if (run->state[s]) dev->release(run->state[s]);
     }
-    void *const blocks[] = {run->u, run->scratch, run->tokens, run->targets};
-    for (int i = 0; i < 4; i++)
+    void *const blocks[] = {run->u, run->scratch, run->spare, run->tokens,
+                            run->targets};
+    for (int i = 0; i < 5; i++)
         if (blocks[i]) dev->release(blocks[i]);
     pl_wstore_close(&run->store);
     free(run->grads);
@@ -82,9 +84,24 @@ void pl_run_state_close(struct pl_run_state *run)
     free(run->forward);
     free(run->backward);
     free(run->norms);
+    free(run->wanted);
+    free(run->look);
     free(run->host);
     pl_run_free(&run->result);
     pl_run_plan_free(&run->plan);
+}
+
+static int enter_stage(struct pl_run_state *run, int s, int64_t begin, bool resumed)
+{
+    const struct pl_run_spec *spec = run->spec;
+    const struct pl_corrector *c = &spec->segments[run->segment].corrector;
+    const size_t from = run->plan.corrector_offset[s];
+    run->look[s] = pl_run_look(spec, run->segment, begin, s);
+    const struct pl_look look = pl_corrector_look(c, &run->look[s]);
+    int rc = pl_wstore_begin(&run->store, s, c, &look, begin, resumed);
+    if (rc || resumed || run->plan.state_floats[s] == from) return rc;
+    return spec->device->zero(run->state[s] + from,
+                              sizeof(float) * (run->plan.state_floats[s] - from));
 }
 
 int pl_run_enter(struct pl_run_state *run, int64_t n, bool resumed)
@@ -95,11 +112,8 @@ int pl_run_enter(struct pl_run_state *run, int64_t n, bool resumed)
         const int64_t begin = run->segment_end;
         run->segment_end += spec->segments[++run->segment].updates;
         if (n >= run->segment_end) continue;
-        bool at_read = spec->segments[run->segment].corrector.type->at_read;
         for (int s = 0; s < run->plan.n_stages && !rc; s++)
-            rc = pl_wstore_begin(&run->store, s,
-                                 pl_run_coefficient(spec, run->segment, begin, s),
-                                 at_read, resumed);
+            rc = enter_stage(run, s, begin, resumed);
     }
     return rc;
 }

@@ -8,24 +8,29 @@
 
 struct pl_run_plan { /* owned: pl_run_plan_free */
     int n_stages;
-    int *depth;            /* [stages] versions kept */
-    bool *history, *live;  /* [stages] as pl_wstore_open */
-    size_t *state_floats;  /* [stages] optimizer state */
-    size_t *state_offset;  /* [params] within the stage's state */
-    size_t scratch_floats; /* most that any tensor's rule wants */
-    size_t widest;         /* floats of the largest stage */
+    struct pl_wstage_plan *stages; /* [stages] */
+    size_t *state_floats;          /* [stages] optimizer state, then the corrector's */
+    size_t *corrector_offset;      /* [stages] where the latter begins */
+    size_t *state_offset;          /* [params] within the stage's state */
+    size_t scratch_floats;         /* most that any tensor's rule wants */
+    size_t widest;                 /* floats of the largest stage */
+    bool grad;                     /* some corrector changes the gradient */
+    bool spare;                    /* queue: a block for gradients that nobody wants */
 };
 
 struct pl_run_state { /* owned: pl_run_state_close */
     const struct pl_run_spec *spec;
     struct pl_run_plan plan;
     struct pl_wstore store;
-    float **grads;                     /* [stages] also holds y during an evaluation */
-    float **state;                     /* [stages] optimizer state, NULL where none */
-    float *u, *scratch;                /* one stage's update; rule's scratch */
+    float **grads;      /* [stages] also holds y during an evaluation */
+    float **state;      /* [stages] optimizer state, NULL where none */
+    float *u, *scratch; /* one stage's update; rule's scratch */
+    float *spare;       /* floats of the largest stage; NULL: not queue */
     const float **forward, **backward; /* [stages] pointers of the current microbatch */
+    float **wanted;                    /* [stages] where its gradients go */
     double *norms; /* [stages] gradient norms of the current update */
     int32_t *host, *tokens, *targets; /* (batch,T): host 2x, device */
+    struct pl_look_args *look;        /* [stages] of the current stretch */
     int segment;                      /* current stretch, -1 before the first */
     int64_t segment_end;              /* first update after it */
     int64_t next;                     /* next update */
@@ -36,9 +41,20 @@ struct pl_run_state { /* owned: pl_run_state_close */
 /* Check the spec and size everything. Errors as pl_run. */
 int pl_run_plan(const struct pl_run_spec *spec, struct pl_run_plan *plan);
 void pl_run_plan_free(struct pl_run_plan *plan);
-/* Coefficient of a stage in stretch k, which starts at update `begin`. */
-double pl_run_coefficient(const struct pl_run_spec *spec, int k, int64_t begin,
-                          int stage);
+/* Version that a backward reads, under the spec's fidelity. A map that stashes says
+ * nothing about live versions: backwards of update n run between the updates n-1 and n,
+ * so version n is live. */
+int64_t pl_run_backward(const struct pl_run_spec *spec, int stage, int64_t micro);
+/* Can the group of update n run as one batch? */
+bool pl_run_fused(const struct pl_run_spec *spec, int64_t n);
+/* What look-aheads of a stage may depend on in stretch k, which starts at update
+ * `begin`. */
+struct pl_look_args pl_run_look(const struct pl_run_spec *spec, int k, int64_t begin,
+                                int stage);
+/* Mean forward delay of a stage in update n. */
+double pl_run_tau(const struct pl_run_spec *spec, int stage, int64_t n);
+/* Oldest version that a stage's forwards of update n read. */
+int64_t pl_run_oldest(const struct pl_run_spec *spec, int stage, int64_t n);
 /* Number of evaluations of a run that completes. */
 int64_t pl_run_n_evals(const struct pl_run_spec *spec);
 

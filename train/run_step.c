@@ -17,12 +17,65 @@ static int load_tokens(struct pl_run_state *run, int64_t first, int B)
     return rc ? rc : spec->device->upload(run->targets, targets, sizeof(int32_t) * n);
 }
 
+/* Gradients of a batch, times scale, added where run->wanted says, at the blocks in
+ * run->forward and run->backward. */
+static int gradient_at(struct pl_run_state *run, const struct pl_batch *batch,
+                       double scale, double *loss)
+{
+    struct pl_problem *problem = run->spec->problem;
+    return problem->type->gradient(problem, batch, run->forward, run->backward, scale,
+                                   run->wanted, loss);
+}
+
+/* Every stage at its own versions of the microbatch. */
+static int own_versions(struct pl_run_state *run, int64_t micro,
+                        const struct pl_batch *batch, double scale, double *loss)
+{
+    const struct pl_run_spec *spec = run->spec;
+    const struct pl_versions *v = spec->versions;
+    int rc = 0;
+    for (int s = 0; s < v->stages && !rc; s++) {
+        const int64_t f = v->forward[s * v->n_micro + micro];
+        run->wanted[s] = run->grads[s];
+        run->forward[s] = run->backward[s] = pl_wstore_read(&run->store, s, f);
+        if (spec->fidelity == PL_FIDELITY_NOSTASH)
+            rc = pl_wstore_read_back(&run->store, s, pl_run_backward(spec, s, micro),
+                                     &run->backward[s]);
+    }
+    return rc ? rc : gradient_at(run, batch, scale, loss);
+}
+
+/* Every stage's share of the gradient at one version of the whole model, its own; one
+ * gradient for each version that some stage wants. The loss is the last stage's. */
+static int common_versions(struct pl_run_state *run, int64_t micro,
+                           const struct pl_batch *batch, double scale, double *loss)
+{
+    const struct pl_versions *v = run->spec->versions;
+    const int64_t *f = v->forward + micro;
+    int rc = 0;
+    for (int s = 0; s < v->stages && !rc; s++) {
+        const int64_t version = f[s * v->n_micro];
+        bool done = false;
+        for (int r = 0; r < s; r++) done |= f[r * v->n_micro] == version;
+        if (done) continue;
+        for (int r = 0; r < v->stages; r++) {
+            bool wants = f[r * v->n_micro] == version;
+            run->wanted[r] = wants ? run->grads[r] : run->spare;
+            run->forward[r] = run->backward[r] =
+                pl_wstore_read(&run->store, r, version);
+        }
+        double here;
+        rc = gradient_at(run, batch, scale, &here);
+        if (f[(v->stages - 1) * v->n_micro] == version) *loss = here;
+    }
+    return rc;
+}
+
 /* Gradient of B sequences at the versions of microbatch `micro`, times scale. */
 static int accumulate(struct pl_run_state *run, int64_t micro, int64_t first, int B,
                       double scale, double *loss)
 {
     const struct pl_run_spec *spec = run->spec;
-    const struct pl_versions *v = spec->versions;
     struct pl_batch batch = {.B = B, .T = spec->T, .seed = spec->seed, .index = first};
     if (spec->data) {
         int rc = load_tokens(run, first, B);
@@ -30,24 +83,19 @@ static int accumulate(struct pl_run_state *run, int64_t micro, int64_t first, in
         batch.tokens = run->tokens;
         batch.targets = run->targets;
     }
-    for (int s = 0; s < v->stages; s++) {
-        int64_t at = s * v->n_micro + micro;
-        run->forward[s] = pl_wstore_read(&run->store, s, v->forward[at]);
-        run->backward[s] = pl_wstore_read(&run->store, s, v->backward[at]);
-    }
-    return spec->problem->type->gradient(spec->problem, &batch, run->forward,
-                                         run->backward, scale, run->grads, loss);
+    bool queue = spec->fidelity == PL_FIDELITY_QUEUE;
+    return (queue ? common_versions : own_versions)(run, micro, &batch, scale, loss);
 }
 
 int pl_run_gradient(struct pl_run_state *run, int64_t n, struct pl_row *row)
 {
     const struct pl_run_spec *spec = run->spec;
-    const bool fused = !spec->replay && pl_versions_fused(spec->versions, n);
-    const int parts = fused ? 1 : spec->versions->m, B = spec->batch / parts;
+    const int parts = pl_run_fused(spec, n) ? 1 : spec->versions->m;
+    const int B = spec->batch / parts;
     int rc = 0;
     for (int s = 0; s < run->plan.n_stages && !rc; s++)
         rc = spec->device->zero(run->grads[s],
-                                sizeof(float) * run->store.stages[s].floats);
+                                sizeof(float) * run->plan.stages[s].floats);
     row->loss = 0;
     for (int i = 0; i < parts && !rc; i++) {
         double loss = 0;
@@ -67,8 +115,8 @@ static int clip(struct pl_run_state *run, struct pl_row *row)
     int rc = 0;
     for (int s = 0; s < run->plan.n_stages && !rc; s++) {
         double square = 0;
-        rc = dev->dot(run->store.stages[s].floats, run->grads[s], run->grads[s],
-                      &square);
+        rc =
+            dev->dot(run->plan.stages[s].floats, run->grads[s], run->grads[s], &square);
         run->norms[s] = sqrt(square);
         total += square;
     }
@@ -79,31 +127,38 @@ static int clip(struct pl_run_state *run, struct pl_row *row)
         double N = global ? row->grad_norm : run->norms[s];
         double scale = fmin(1, spec->clip / (N + 1e-6));
         if (scale < 1)
-            rc = dev->axpby(run->store.stages[s].floats, 0, run->grads[s], (float)scale,
+            rc = dev->axpby(run->plan.stages[s].floats, 0, run->grads[s], (float)scale,
                             run->grads[s]);
     }
     return rc;
 }
 
-/* *square += ||x_n - x_forward||^2 of a stage; the group's oldest version counts. */
-static int staleness(struct pl_run_state *run, int64_t n, int s, double *square)
+/* The corrector's say on a stage's gradient; uses u's block. */
+static int correct_gradient(struct pl_run_state *run, int64_t n, int s)
 {
-    const struct pl_versions *v = run->spec->versions;
-    int64_t oldest = n;
-    for (int64_t i = n * v->m; i < (n + 1) * v->m; i++)
-        if (v->forward[s * v->n_micro + i] < oldest)
-            oldest = v->forward[s * v->n_micro + i];
-    double part = 0;
-    int rc = pl_wstore_distance(&run->store, s, n, oldest, run->u, &part);
-    *square += part;
-    return rc;
+    const struct pl_corrector *c = &run->spec->segments[run->segment].corrector;
+    if (!c->type->grad) return 0;
+    const struct pl_grad_args args = {
+        .device = run->spec->device,
+        .n = run->plan.stages[s].floats,
+        .now = pl_wstore_read(&run->store, s, n),
+        .then = pl_wstore_read(&run->store, s, pl_run_oldest(run->spec, s, n)),
+        .last = pl_wstore_direction(&run->store, s),
+        .state = run->state[s] ? run->state[s] + run->plan.corrector_offset[s] : NULL,
+        .scratch = run->u,
+        .spare = run->scratch,
+        .tau = n - pl_run_oldest(run->spec, s, n),
+        .update = n};
+    return c->type->grad(c, &args, run->grads[s]);
 }
 
 static int optimize(struct pl_run_state *run, int64_t n, int s, double rate)
 {
     const struct pl_run_spec *spec = run->spec;
     const struct pl_problem *problem = spec->problem;
-    const float *w = pl_wstore_stored(&run->store, s);
+    const float *w = spec->decay_stale
+                         ? pl_wstore_read(&run->store, s, pl_run_oldest(spec, s, n))
+                         : pl_wstore_stored(&run->store, s);
     int rc = 0;
     for (int i = problem->first_param[s]; i < problem->first_param[s + 1] && !rc; i++) {
         const struct pl_param *p = &problem->params[i];
@@ -115,25 +170,40 @@ static int optimize(struct pl_run_state *run, int64_t n, int s, double rate)
     return rc;
 }
 
+/* One stage's update; *updates and *stale += squares of its norms. */
+static int apply_stage(struct pl_run_state *run, int64_t n, int s, double rate,
+                       double *updates, double *stale)
+{
+    const struct pl_run_spec *spec = run->spec;
+    const struct pl_device *dev = spec->device;
+    const struct pl_corrector *c = &spec->segments[run->segment].corrector;
+    const size_t floats = run->plan.stages[s].floats;
+    double moved = 0, square = 0;
+    rate *= pl_rate_delay(&spec->rate, n, pl_run_tau(spec, s, n));
+    run->look[s].n = n;
+    run->store.stages[s].look = pl_corrector_look(c, &run->look[s]);
+    int rc = pl_wstore_distance(&run->store, s, n, pl_run_oldest(spec, s, n), run->u,
+                                &moved);
+    if (!rc) rc = correct_gradient(run, n, s);
+    if (!rc) rc = dev->zero(run->u, sizeof(float) * floats);
+    if (!rc) rc = optimize(run, n, s, rate);
+    if (!rc) rc = dev->dot(floats, run->u, run->u, &square);
+    if (!rc) rc = pl_wstore_write(&run->store, s, n, run->u, c->start == PL_START_HOLD);
+    *updates += square;
+    *stale += moved;
+    return rc;
+}
+
 int pl_run_apply(struct pl_run_state *run, int64_t n, struct pl_row *row)
 {
     const struct pl_run_spec *spec = run->spec;
-    const bool hold = spec->segments[run->segment].corrector.start == PL_START_HOLD;
     double updates = 0, stale = 0;
     row->update = n;
     row->time_s = spec->versions->done_s[n];
     row->rate = pl_rate_at(&spec->rate, n);
     int rc = clip(run, row);
-    for (int s = 0; s < run->plan.n_stages && !rc; s++) {
-        const size_t floats = run->store.stages[s].floats;
-        double square = 0;
-        rc = staleness(run, n, s, &stale);
-        if (!rc) rc = spec->device->zero(run->u, sizeof(float) * floats);
-        if (!rc) rc = optimize(run, n, s, row->rate);
-        if (!rc) rc = spec->device->dot(floats, run->u, run->u, &square);
-        if (!rc) rc = pl_wstore_write(&run->store, s, n, run->u, hold);
-        updates += square;
-    }
+    for (int s = 0; s < run->plan.n_stages && !rc; s++)
+        rc = apply_stage(run, n, s, row->rate, &updates, &stale);
     row->update_norm = sqrt(updates);
     row->stale_norm = sqrt(stale);
     if (!rc) run->store.version = n + 1;

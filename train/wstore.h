@@ -1,27 +1,40 @@
 /* Weight store: the only writer of weights. Per stage a ring of the versions that
- * forward and backward may still read, and, where the corrector wants them, the update
- * before (u_last) and the stored iterate of a look-ahead corrector (live).
+ * forward and backward may still read, and, where the corrector wants them, the
+ * direction e of the updates before and the stored iterate y of a look-ahead corrector
+ * (live). train/correct.h has the formulas.
  *
- * One trajectory, two iterates: x is what F and B read (the ring), y = x + c u_last.
- * Correctors that store x write x -= (1+c) u - c u_last; one that corrects at read
- * stores y -= u and puts y - c u into the ring. Switching keeps x: entering at_read
- * sets y = x + c u_last, leaving drops y. Owned: pl_wstore_close. */
+ * Correctors that store x write x[n+1] = x[n] - u[n] + c' e[n-1] - c e[n], c' the c of
+ * the update before; one that corrects at read stores y and puts y - c e into the ring.
+ * Switching keeps x: entering at_read sets y = x + c e, leaving drops y. Owned:
+ * pl_wstore_close. */
 #ifndef PL_TRAIN_WSTORE_H
 #define PL_TRAIN_WSTORE_H
-
-#include <stdbool.h>
 
 #include "gpu/device.h"
 #include "train/correct.h"
 
-struct pl_wstage {
+/* What a stage keeps, over the whole run. */
+struct pl_wstage_plan {
     size_t floats;
-    int depth;    /* versions in the ring: largest tau + 1; 1 writes in place */
+    int depth;       /* versions in the ring: oldest read + 1; 1 writes in place */
+    bool history;    /* e of the newest version */
+    bool live;       /* y */
+    bool directions; /* e of every version in the ring, and a block to read at c_back */
+};
+
+struct pl_wstage {
+    struct pl_wstage_plan plan;
     float **ring; /* [depth] version v is ring[v % depth] */
     float *live;  /* y; NULL when no corrector of the run corrects this stage at read */
-    float *u_last; /* update n-1, 0 before; NULL when c is 0 throughout */
-    double c;      /* of the current stretch */
-    bool at_read;  /* of the current stretch; false when c is 0 */
+    float **e;    /* [n_e] e[v-1], which led to version v, is e[v % n_e]; 0 at v = 0 */
+    int n_e;      /* depth, 1 or 0 */
+    float *back;  /* what a backward reads at c_back; NULL without directions */
+    /* of the current stretch */
+    struct pl_look look;    /* of the update that is next */
+    bool at_read, momentum; /* at_read false when c is 0 throughout */
+    bool gate;
+    int64_t begin; /* version that it started from */
+    double c_last; /* c in the newest version (stored x) */
 };
 
 struct pl_wstore {
@@ -31,24 +44,33 @@ struct pl_wstore {
     struct pl_wstage *stages;
 };
 
-/* Allocate as described: floats, depth, history (keep u_last), live per stage.
- * Everything is zero. Errors: PL_EMEM, *store empty then. */
+/* Allocate as planned, [n_stages]. Everything is zero. Errors: PL_EMEM, *store empty
+ * then. */
 int pl_wstore_open(struct pl_wstore *store, const struct pl_device *device,
-                   int n_stages, const size_t *floats, const int *depth,
-                   const bool *history, const bool *live);
+                   int n_stages, const struct pl_wstage_plan *plans);
 void pl_wstore_close(struct pl_wstore *store);
+/* Device floats that a stage will take. */
+size_t pl_wstage_floats(const struct pl_wstage_plan *plan);
 
-/* What forward and backward of `version` read on a stage; version 0 is the initial one.
- */
+/* What forward of `version` reads on a stage; version 0 is the initial one. */
 float *pl_wstore_read(const struct pl_wstore *store, int stage, int64_t version);
+/* What a backward without stash reads when `version` is live: y - c_back e of it. The
+ * block is valid until the next call on the stage. A version from before the stretch is
+ * read as it is. */
+int pl_wstore_read_back(struct pl_wstore *store, int stage, int64_t version,
+                        const float **out);
 /* Stored iterate at the newest version: y where corrected at read, else x. */
 const float *pl_wstore_stored(const struct pl_wstore *store, int stage);
+/* e of the update before; NULL where none is kept. */
+const float *pl_wstore_direction(const struct pl_wstore *store, int stage);
 
-/* Begin a stretch under coefficient c. resumed: the blocks already belong to it. */
-int pl_wstore_begin(struct pl_wstore *store, int stage, double c, bool at_read,
-                    bool resumed);
-/* Write version n+1 of a stage from u of update n. hold: update 0 is an ordinary step,
- * as if the update before it had been the same. */
+/* Begin a stretch at version `begin` under a corrector whose look-ahead of the next
+ * update is `look`. resumed: the blocks already belong to it. */
+int pl_wstore_begin(struct pl_wstore *store, int stage,
+                    const struct pl_corrector *corrector, const struct pl_look *look,
+                    int64_t begin, bool resumed);
+/* Write version n+1 of a stage from u of update n, with the stage's look. hold: update
+ * 0 is an ordinary step, as if the update before it had been the same. */
 int pl_wstore_write(struct pl_wstore *store, int stage, int64_t n, const float *u,
                     bool hold);
 /* out = y of the newest version. */

@@ -2,14 +2,16 @@
  * A stage without delay has no error to feed back: c = 0 there. */
 #include "train/correct.h"
 
-#include <math.h>
-
-static double coefficient(double given, double beta, int64_t tau)
+static void look(const struct pl_corrector *self, const struct pl_look_args *args,
+                 struct pl_look *out)
 {
-    (void)beta;
-    return isnan(given) ? tau > 0 : given;
+    (void)self;
+    out->c = args->tau > 0;
 }
 
 const struct pl_corrector_type pl_corrector_feedback = {
-    "feedback", "c = 1, error feedback (0 on a stage without delay)",
-    "arXiv 2606.30634", coefficient, false};
+    .name = "feedback",
+    .summary = "c = 1, error feedback (0 on a stage without delay)",
+    .source = "arXiv 2606.30634",
+    .look = look,
+};

@@ -2,14 +2,16 @@
  * Source: Ajanthan et al., arXiv 2505.01099 (written in its look-ahead variable). */
 #include "train/correct.h"
 
-#include <math.h>
-
-static double coefficient(double given, double beta, int64_t tau)
+static void look(const struct pl_corrector *self, const struct pl_look_args *args,
+                 struct pl_look *out)
 {
-    (void)tau;
-    return isnan(given) ? beta : given;
+    (void)self;
+    out->c = args->beta;
 }
 
 const struct pl_corrector_type pl_corrector_nesterov = {
-    "nesterov", "c = beta, delayed Nesterov momentum", "arXiv 2505.01099", coefficient,
-    false};
+    .name = "nesterov",
+    .summary = "c = beta, delayed Nesterov momentum",
+    .source = "arXiv 2505.01099",
+    .look = look,
+};

@@ -4,14 +4,17 @@
  * 1809.02839; PipeOptim. */
 #include "train/correct.h"
 
-#include <math.h>
-
-static double coefficient(double given, double beta, int64_t tau)
+static void look(const struct pl_corrector *self, const struct pl_look_args *args,
+                 struct pl_look *out)
 {
-    (void)beta;
-    return isnan(given) ? (double)tau : given;
+    (void)self;
+    out->c = (double)args->tau;
 }
 
 const struct pl_corrector_type pl_corrector_prediction = {
-    "prediction", "c = tau, weights predicted when read", "SpecTrain, arXiv 1809.02839",
-    coefficient, true};
+    .name = "prediction",
+    .summary = "c = tau, weights predicted when read",
+    .source = "SpecTrain, arXiv 1809.02839",
+    .look = look,
+    .at_read = true,
+};
