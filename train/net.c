@@ -5,51 +5,12 @@
 
 #include <assert.h>
 #include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/err.h"
 #include "base/mem.h"
 
-enum { PARAMS_PER_BLOCK = 9, PARAMS_OUTSIDE = 3, ALIGN_FLOATS = 16 };
-
-int pl_net_param(struct pl_net *net, const struct pl_layer *l, enum pl_param_kind kind,
-                 int rows, int cols, double init_sd, const char *format)
-{
-    struct pl_problem *p = net->problem;
-    assert(p->n_params < PARAMS_PER_BLOCK * net->model.layers + PARAMS_OUTSIDE);
-    struct pl_param *q = &p->params[p->n_params];
-    *q = (struct pl_param){.stage = l->stage,
-                           .rows = rows,
-                           .cols = cols,
-                           .offset = p->stage_floats[l->stage],
-                           .kind = kind};
-    int n = snprintf(q->name, sizeof q->name, format, l->index);
-    assert(n > 0 && (size_t)n < sizeof q->name);
-    net->init_sd[p->n_params] = init_sd;
-    p->stage_floats[l->stage] += pl_param_size(q);
-    p->first_param[l->stage + 1] = p->n_params + 1;
-    return p->n_params++;
-}
-
-static void add_layer(struct pl_net *net, const struct pl_layer_type *type, int stage,
-                      int index)
-{
-    struct pl_layer *l = &net->layers[net->n_layers++];
-    *l = (struct pl_layer){.type = type, .stage = stage, .index = index};
-    type->declare(net, l);
-}
-
-static void add_layers(struct pl_net *net, int P, const int *first)
-{
-    add_layer(net, &pl_layer_embed, 0, 0);
-    for (int s = 0; s < P; s++)
-        for (int i = first[s]; i < first[s + 1]; i++) {
-            add_layer(net, &pl_layer_attention, s, i);
-            add_layer(net, &pl_layer_mlp, s, i);
-        }
-    add_layer(net, &pl_layer_head, P - 1, 0);
-}
+enum { ALIGN_FLOATS = 16 };
 
 /* Next slice of the arena; the first walk, with no arena yet, only counts. */
 static float *take(struct pl_net *net, size_t floats, size_t *used)
@@ -120,8 +81,9 @@ static void net_free(struct pl_problem *p)
 {
     struct pl_net *net = p->state;
     if (net->arena) net->dev->release(net->arena);
+    for (int i = 0; i < net->n_layers; i++) free(net->layers[i].counts);
     free(net->layers);
-    free(net->init_sd);
+    free(net->fill);
     free(net);
 }
 
@@ -150,71 +112,22 @@ const struct pl_problem_type pl_problem_model = {
     .bytes = net_bytes,
 };
 
-static struct pl_problem *net_new(const struct pl_device *device,
-                                  const struct pl_model *model, int P, int max_rows,
-                                  int T)
-{
-    struct pl_problem *p = PL_NEW(1, struct pl_problem);
-    struct pl_net *net = PL_NEW(1, struct pl_net);
-    int n_params = PARAMS_PER_BLOCK * model->layers + PARAMS_OUTSIDE;
-    *net = (struct pl_net){.dev = device,
-                           .problem = p,
-                           .model = *model,
-                           .max_rows = max_rows,
-                           .T = T,
-                           .layers = PL_NEW(2 * model->layers + 2, struct pl_layer),
-                           .init_sd = PL_NEW(n_params, double)};
-    *p = (struct pl_problem){.type = &pl_problem_model,
-                             .device = device,
-                             .n_stages = P,
-                             .params = PL_NEW(n_params, struct pl_param),
-                             .first_param = PL_NEW(P + 1, int),
-                             .stage_floats = PL_NEW(P, size_t),
-                             .shared_across_stages = model->tied && P > 1,
-                             .state = net};
-    return p;
-}
-
-/* Initial values are numbered in 32 bits. */
-static int check_params(const struct pl_problem *p)
-{
-    for (int i = 0; i < p->n_params; i++)
-        if (pl_param_size(&p->params[i]) > UINT32_MAX)
-            return pl_fail(PL_ECONFIG,
-                           "model.*: %s has %d x %d numbers, at most %u are supported",
-                           p->params[i].name, p->params[i].rows, p->params[i].cols,
-                           (unsigned)UINT32_MAX);
-    return 0;
-}
-
 int pl_problem_llama(const struct pl_device *device, const struct pl_model *model,
                      int P, int max_B, int T, struct pl_problem **out)
 {
     *out = NULL;
-    int rc = pl_model_check(model);
-    if (!rc) rc = pl_model_check_plain(model);
-    if (rc) return rc;
-    if (P < 1 || P > model->layers)
-        return pl_fail(PL_ECONFIG, "%d stages for %d layers, expected 1 to %d", P,
-                       model->layers, model->layers);
     if (max_B < 1 || T < 1 || max_B > INT_MAX / T)
         return pl_fail(PL_ECONFIG,
                        "batch of %d sequences of %d tokens, expected both "
                        "positive and at most %d tokens in all",
                        max_B, T, INT_MAX);
-    int *first = PL_NEW(P + 1, int);
-    if ((rc = pl_model_split(model, P, first))) {
-        free(first);
-        return rc;
-    }
-    struct pl_problem *p = net_new(device, model, P, max_B * T, T);
+    struct pl_problem *p;
+    int rc = pl_model_check(model);
+    if (!rc) rc = pl_model_check_plain(model);
+    if (rc) return rc;
+    rc = pl_net_new(device, model, P, max_B * T, T, &p);
+    if (rc) return rc;
     struct pl_net *net = p->state;
-    add_layers(net, P, first);
-    free(first);
-    if ((rc = check_params(p))) {
-        pl_problem_free(p);
-        return rc;
-    }
     net->arena_floats = lay_out(net);
     void *arena;
     if ((rc = device->alloc(net->arena_floats * sizeof(float), &arena))) {

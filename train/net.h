@@ -1,23 +1,49 @@
 /* The decoder as a list of layers on pipeline stages; internal to train/net*.c and
  * layers/. Every buffer is a slice of one device arena that the net owns; a layer
  * writes its output and what its backward needs into its own buffers, so one batch is
- * in flight at a time. */
+ * in flight at a time.
+ *
+ * Tensors have the names of Hugging Face's Llama family: Qwen2's for biases, Qwen3's
+ * and OLMoE's for q_norm and k_norm, OLMoE's and Qwen2-MoE's for experts, DeepSeek's
+ * for ungated shared experts and the router's selection bias. A model of GPT-2's kind
+ * has them too, one tensor a matrix, (out, in); GPT-2's own file stores them transposed
+ * and q, k, v side by side:
+ *   transformer.wte.weight          model.embed_tokens.weight
+ *   transformer.wpe.weight          model.embed_positions.weight
+ *   transformer.h.I.ln_1.*          model.layers.I.input_layernorm.*
+ *   transformer.h.I.attn.c_attn.*   model.layers.I.self_attn.{q,k,v}_proj.*
+ *   transformer.h.I.attn.c_proj.*   model.layers.I.self_attn.o_proj.*
+ *   transformer.h.I.ln_2.*          model.layers.I.post_attention_layernorm.*
+ *   transformer.h.I.mlp.c_fc.*      model.layers.I.mlp.up_proj.*
+ *   transformer.h.I.mlp.c_proj.*    model.layers.I.mlp.down_proj.*
+ *   transformer.ln_f.*              model.norm.* */
 #ifndef PL_TRAIN_NET_H
 #define PL_TRAIN_NET_H
 
 #include "train/problem.h"
 
-enum { PL_LAYER_PARAMS = 4, PL_LAYER_BUFFERS = 6, PL_LAYER_SCRATCH = 3 };
+enum { PL_LAYER_PARAMS = 8, PL_LAYER_BUFFERS = 20, PL_LAYER_SCRATCH = 8 };
+enum { PL_NO_PARAM = -1 };
 
 struct pl_net;
+
+/* A feed-forward part (layers/ffn.h): of a dense block, of one expert, of the shared
+ * experts. */
+struct pl_ffn {
+    int width;                        /* inner */
+    int up, up_bias, down, down_bias; /* parameters; up: gate and up, neighbours */
+};
 
 struct pl_layer {
     const struct pl_layer_type *type;
     int stage, index;                /* index: transformer block, for names */
     int param[PL_LAYER_PARAMS];      /* indices into the problem's parameters */
+    struct pl_ffn ffn, shared;       /* ffn: of a dense block, or of expert 0 */
+    int ffn_step;                    /* parameters from an expert to the next */
     float *buffer[PL_LAYER_BUFFERS]; /* saved from forward to backward; [0] = output */
     size_t buffer_floats[PL_LAYER_BUFFERS];
     size_t scratch_floats[PL_LAYER_SCRATCH]; /* needed only inside backward */
+    int32_t *counts; /* host memory of the net: tokens of each expert in this batch */
     const float *in; /* output of the layer before, (rows, hidden) */
 };
 
@@ -35,11 +61,19 @@ struct pl_layer_type {
     const char *name, *summary, *source;
     /* Parameters, buffers and scratch, in the order they lie in memory. */
     void (*declare)(struct pl_net *net, struct pl_layer *l);
+    /* NULL, or: parameters of kind PL_PARAM_BALANCE, behind all others of the stage. */
+    void (*declare_last)(struct pl_net *net, struct pl_layer *l);
     int (*forward)(const struct pl_net *net, const struct pl_layer *l,
                    struct pl_pass *pass);
     /* net->dx: gradient of the layer's output on entry, of its input on return. */
     int (*backward)(const struct pl_net *net, const struct pl_layer *l,
                     struct pl_pass *pass);
+};
+
+/* Initial values of a tensor: normal, or all the same when sd is 0. */
+struct pl_net_fill {
+    double sd;
+    float value;
 };
 
 struct pl_net {
@@ -49,30 +83,40 @@ struct pl_net {
     int max_rows, T; /* bounds of a batch: rows, and sequence length */
     int n_layers;
     struct pl_layer *layers;
-    double *init_sd; /* [n_params] of the normal; 0: constant 1 (gains) */
-    float *arena;    /* device memory behind every pointer below */
+    int most_params;
+    struct pl_net_fill *fill; /* [n_params] */
+    float *arena;             /* device memory behind every pointer below */
     size_t arena_floats;
     float *dx; /* (rows, hidden) */
     float *scratch[PL_LAYER_SCRATCH];
 };
 
 extern const struct pl_layer_type pl_layer_embed, pl_layer_attention, pl_layer_mlp,
-    pl_layer_head;
+    pl_layer_moe, pl_layer_head;
 
-/* For declare(): append a parameter to the layer's stage; its index. init_sd as in
- * pl_net. The name is "format" with the block number. */
+/* net_table.c. A problem with its tables and layers, but no arena; max_rows 0: never
+ * one. Errors: PL_ECONFIG, PL_EUNSUP. Owned: pl_problem_free. */
+int pl_net_new(const struct pl_device *device, const struct pl_model *model, int P,
+               int max_rows, int T, struct pl_problem **out);
+
+/* For declare(): append a parameter to the layer's stage; its index. */
 int pl_net_param(struct pl_net *net, const struct pl_layer *l, enum pl_param_kind kind,
-                 int rows, int cols, double init_sd, const char *format);
+                 int rows, int cols, struct pl_net_fill fill, const char *format, ...)
+    __attribute__((format(printf, 7, 8)));
+/* The same of one row of constants: a gain (1), a bias (0). */
+int pl_net_vector(struct pl_net *net, const struct pl_layer *l, int n, float value,
+                  const char *format, ...) __attribute__((format(printf, 5, 6)));
 
-/* Standard deviations of the initial matrices, plain and of those that end a residual
- * branch (net_init.c). */
-double pl_net_init_sd(const struct pl_model *model, bool ends_branch);
+/* Initial values of matrices, plain and of those that end a residual branch
+ * (net_init.c). */
+struct pl_net_fill pl_net_fill(const struct pl_model *model, bool ends_branch);
 int pl_net_init(struct pl_problem *p, uint64_t seed, float *const *weights);
 
-/* Tensor number param in the blocks of a pass. */
+/* Tensor number param in the blocks of a pass; NULL for PL_NO_PARAM. */
 static inline const float *pl_net_weight(const struct pl_net *net,
                                          const struct pl_pass *pass, int param)
 {
+    if (param == PL_NO_PARAM) return NULL;
     const struct pl_param *p = &net->problem->params[param];
     return pass->weights[p->stage] + p->offset;
 }
@@ -80,6 +124,7 @@ static inline const float *pl_net_weight(const struct pl_net *net,
 static inline float *pl_net_grad(const struct pl_net *net, const struct pl_pass *pass,
                                  int param)
 {
+    if (param == PL_NO_PARAM) return NULL;
     const struct pl_param *p = &net->problem->params[param];
     return pass->grads[p->stage] + p->offset;
 }

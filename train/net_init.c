@@ -1,6 +1,7 @@
 /* Initial weights: normal with sd 0.02 for matrices and embeddings (Hugging Face
  * Llama's initializer_range), divided by sqrt(2 layers) where a residual branch ends
- * (o_proj and down_proj; GPT-2 and nanotron practice, not Hugging Face's), gains 1.
+ * (o_proj and down_proj; GPT-2 and nanotron practice, not Hugging Face's), gains 1,
+ * biases 0.
  * Drawn on the host, keyed by (parameter number, element), which do not depend on the
  * number of stages. */
 #include "train/net.h"
@@ -12,18 +13,20 @@
 #include "base/mem.h"
 #include "base/rng.h"
 
-double pl_net_init_sd(const struct pl_model *model, bool ends_branch)
+struct pl_net_fill pl_net_fill(const struct pl_model *model, bool ends_branch)
 {
-    return ends_branch ? 0.02 / sqrt(2.0 * model->layers) : 0.02;
+    return (struct pl_net_fill){.sd = ends_branch ? 0.02 / sqrt(2.0 * model->layers)
+                                                  : 0.02};
 }
 
-static void draw(uint64_t seed, int param, double sd, size_t n, float *x)
+static void draw(uint64_t seed, int param, struct pl_net_fill fill, size_t n, float *x)
 {
     assert(n <= UINT32_MAX);
     for (size_t i = 0; i < n; i++)
-        x[i] = sd == 0 ? 1
-                       : (float)(sd * pl_rng_normal(seed, PL_RNG_INIT, (uint64_t)param,
-                                                    (uint32_t)i));
+        x[i] = fill.sd == 0
+                   ? fill.value
+                   : (float)(fill.sd * pl_rng_normal(seed, PL_RNG_INIT, (uint64_t)param,
+                                                     (uint32_t)i));
 }
 
 int pl_net_init(struct pl_problem *p, uint64_t seed, float *const *weights)
@@ -38,7 +41,7 @@ int pl_net_init(struct pl_problem *p, uint64_t seed, float *const *weights)
     for (int i = 0; i < p->n_params && rc == 0; i++) {
         const struct pl_param *q = &p->params[i];
         size_t n = pl_param_size(q);
-        draw(seed, i, net->init_sd[i], n, x);
+        draw(seed, i, net->fill[i], n, x);
         rc = p->device->upload(weights[q->stage] + q->offset, x, n * sizeof *x);
     }
     free(x);

@@ -71,6 +71,12 @@ extern const struct pl_problem_type pl_problem_model, pl_problem_type_quadratic;
 const char *const *pl_problem_names(void);
 const struct pl_problem_type *pl_problem_find(const char *name);
 
+/* The tensors of a model on P stages, by stage, then offset, without a device: *n of
+ * them, owned by the caller (free). Names are Hugging Face's (train/net.h). Errors:
+ * PL_ECONFIG, PL_EUNSUP; none then. */
+int pl_net_params(const struct pl_model *model, int P, int *n,
+                  struct pl_param **params);
+
 /* Llama-style decoder on P stages; max_B, T bound the batches it will see (workspaces
  * are allocated here, never later). Errors: PL_ECONFIG, PL_EMEM; *out NULL then. */
 int pl_problem_llama(const struct pl_device *device, const struct pl_model *model,

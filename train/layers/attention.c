@@ -3,10 +3,13 @@
  * embedding (Su et al., arXiv 2104.09864). Wq, Wk, Wv lie one after another, so one
  * product serves all three while the optimizer sees three matrices. */
 #include "train/layers/linear.h"
+#include "train/layers/norm.h"
 #include "train/net.h"
 
+#include <stdio.h>
+
 enum { OUT, NORMED, RSTD, QKV, HEADS_OUT, LSE };
-enum { GAIN, WQKV, WO };
+enum { GAIN, SHIFT, WQKV, BQKV, QGAIN, KGAIN, WO, BO };
 enum { DNORMED, DHEADS_OUT, DQKV };
 
 static int q_width(const struct pl_model *m)
@@ -29,21 +32,40 @@ static struct pl_attention_shape shape(const struct pl_model *m,
                                        .head_dim = m->head_dim};
 }
 
+static void declare_qkv(struct pl_net *net, struct pl_layer *l, const char *self)
+{
+    static const char letters[] = "qkv";
+    const struct pl_model *m = &net->model;
+    const int kv = m->kv_heads * m->head_dim, widths[] = {q_width(m), kv, kv};
+    const bool full = m->qk_norm == PL_QK_FULL;
+    l->param[WQKV] = net->problem->n_params;
+    for (int i = 0; i < 3; i++)
+        pl_net_param(net, l, PL_PARAM_MATRIX, widths[i], m->hidden,
+                     pl_net_fill(m, false), "%s.%c_proj.weight", self, letters[i]);
+    l->param[BQKV] = m->bias >= PL_BIAS_QKV ? net->problem->n_params : PL_NO_PARAM;
+    for (int i = 0; i < 3 && m->bias >= PL_BIAS_QKV; i++)
+        pl_net_vector(net, l, widths[i], 0, "%s.%c_proj.bias", self, letters[i]);
+    l->param[QGAIN] = m->qk_norm == PL_QK_NONE ? PL_NO_PARAM : net->problem->n_params;
+    l->param[KGAIN] = m->qk_norm == PL_QK_NONE ? PL_NO_PARAM : l->param[QGAIN] + 1;
+    for (int i = 0; i < 2 && m->qk_norm != PL_QK_NONE; i++)
+        pl_net_vector(net, l, full ? widths[i] : m->head_dim, 1, "%s.%c_norm.weight",
+                      self, letters[i]);
+}
+
 static void declare(struct pl_net *net, struct pl_layer *l)
 {
     const struct pl_model *m = &net->model;
-    int d = m->hidden, q = q_width(m), kv = m->kv_heads * m->head_dim;
-    double sd = pl_net_init_sd(m, false), end = pl_net_init_sd(m, true);
-    l->param[GAIN] = pl_net_param(net, l, PL_PARAM_VECTOR, 1, d, 0,
-                                  "model.layers.%d.input_layernorm.weight");
-    l->param[WQKV] = pl_net_param(net, l, PL_PARAM_MATRIX, q, d, sd,
-                                  "model.layers.%d.self_attn.q_proj.weight");
-    pl_net_param(net, l, PL_PARAM_MATRIX, kv, d, sd,
-                 "model.layers.%d.self_attn.k_proj.weight");
-    pl_net_param(net, l, PL_PARAM_MATRIX, kv, d, sd,
-                 "model.layers.%d.self_attn.v_proj.weight");
-    l->param[WO] = pl_net_param(net, l, PL_PARAM_MATRIX, d, q, end,
-                                "model.layers.%d.self_attn.o_proj.weight");
+    int d = m->hidden, q = q_width(m);
+    char self[48], name[64];
+    snprintf(name, sizeof name, "model.layers.%d.input_layernorm", l->index);
+    snprintf(self, sizeof self, "model.layers.%d.self_attn", l->index);
+    pl_norm_declare(net, l, &l->param[GAIN], name);
+    declare_qkv(net, l, self);
+    l->param[WO] = pl_net_param(net, l, PL_PARAM_MATRIX, d, q, pl_net_fill(m, true),
+                                "%s.o_proj.weight", self);
+    l->param[BO] = m->bias >= PL_BIAS_ATTENTION
+                       ? pl_net_vector(net, l, d, 0, "%s.o_proj.bias", self)
+                       : PL_NO_PARAM;
     size_t rows = (size_t)net->max_rows;
     l->buffer_floats[OUT] = rows * (size_t)d;
     l->buffer_floats[NORMED] = rows * (size_t)d;

@@ -2,14 +2,18 @@
 #include "train/net.h"
 
 enum { OUT };
-enum { TABLE };
+enum { TABLE, POSITIONS };
 
 static void declare(struct pl_net *net, struct pl_layer *l)
 {
     const struct pl_model *m = &net->model;
-    l->param[TABLE] =
-        pl_net_param(net, l, PL_PARAM_EMBED, m->vocab, m->hidden,
-                     pl_net_init_sd(m, false), "model.embed_tokens.weight");
+    l->param[TABLE] = pl_net_param(net, l, PL_PARAM_EMBED, m->vocab, m->hidden,
+                                   pl_net_fill(m, false), "model.embed_tokens.weight");
+    l->param[POSITIONS] =
+        m->positions
+            ? pl_net_param(net, l, PL_PARAM_EMBED, m->positions, m->hidden,
+                           pl_net_fill(m, false), "model.embed_positions.weight")
+            : PL_NO_PARAM;
     l->buffer_floats[OUT] = (size_t)net->max_rows * (size_t)m->hidden;
 }
 

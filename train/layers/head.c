@@ -2,21 +2,20 @@
  * Whead is the embedding table (Press & Wolf, arXiv 1608.05859), wherever its stage is.
  */
 #include "train/layers/linear.h"
+#include "train/layers/norm.h"
 #include "train/net.h"
 
 enum { LOGITS, NORMED, RSTD };
-enum { GAIN, WHEAD };
+enum { GAIN, SHIFT, WHEAD };
 enum { DNORMED };
 
 static void declare(struct pl_net *net, struct pl_layer *l)
 {
     const struct pl_model *m = &net->model;
-    l->param[GAIN] =
-        pl_net_param(net, l, PL_PARAM_VECTOR, 1, m->hidden, 0, "model.norm.weight");
-    l->param[WHEAD] = m->tied
-                          ? net->layers[0].param[0]
-                          : pl_net_param(net, l, PL_PARAM_HEAD, m->vocab, m->hidden,
-                                         pl_net_init_sd(m, false), "lm_head.weight");
+    pl_norm_declare(net, l, &l->param[GAIN], "model.norm");
+    l->param[WHEAD] = m->tied ? net->layers[0].param[0]
+                              : pl_net_param(net, l, PL_PARAM_HEAD, m->vocab, m->hidden,
+                                             pl_net_fill(m, false), "lm_head.weight");
     size_t rows = (size_t)net->max_rows;
     l->buffer_floats[LOGITS] = rows * (size_t)m->vocab;
     l->buffer_floats[NORMED] = rows * (size_t)m->hidden;

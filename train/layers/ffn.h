@@ -1,0 +1,16 @@
+/* The feed-forward part of a block, without norm and residual: SwiGLU
+ *   y = Wdown (silu(Wgate x) * Wup x)
+ * (Shazeer, arXiv 2002.05202) or, plain, y = Wdown gelu(Wup x); with biases where the
+ * model has them all. Wgate and Wup lie one after another: one product serves both. */
+#ifndef PL_TRAIN_LAYERS_FFN_H
+#define PL_TRAIN_LAYERS_FFN_H
+
+#include "train/net.h"
+
+/* Floats of a row in front of the activation: gate and up, or up. */
+int pl_ffn_inner(const struct pl_model *model, int width);
+/* Declares PREFIX.{gate,up,down}_proj.{weight,bias}. */
+struct pl_ffn pl_ffn_declare(struct pl_net *net, struct pl_layer *l, int width,
+                             const char *prefix);
+
+#endif
