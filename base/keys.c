@@ -26,6 +26,7 @@ static const char *const fidelities[] = {"auto",    "global", "stash",
 static const char *const starts[] = {"zero", "hold", NULL};
 static const char *const scales[] = {"jordan", "moonlight", NULL};
 static const char *const forms[] = {"auto", "ema", "sum", NULL};
+static const char *const tasks[] = {"classification", "regression", NULL};
 static const char *const ties[] = {"no", "yes", NULL};
 static const char *const norms[] = {"rmsnorm", "layernorm", NULL};
 static const char *const mlps[] = {"swiglu", "gelu", NULL};
@@ -210,23 +211,40 @@ const struct pl_key pl_keys[] = {
          "what is trained: the model of model.* on data.*, or a small problem that is "
          "known exactly"),
     INT("problem.seed", "1", 0, 1e15, "",
-        "of what stays the same for all seeds of a run: rotation, samples, teacher"),
+        "of what is the same for all seeds of a run: rotation, samples, teacher"),
     INT("problem.size", "64", 1, 65536, "",
-        "quadratic: coordinates"),
+        "quadratic: coordinates, or rows of a matrix; logistic: features; factor: rows; "
+        "mlp: inputs"),
+    INT("problem.cols", "0", 0, 65536, "",
+        "quadratic: columns of the matrix, 0: a vector; factor: columns, 0: rows"),
     NAME("problem.spectrum", "log", NULL,
-         "curvatures, from problem.largest to problem.largest / problem.kappa: log, "
-         "linear; constant; power: largest / i^power; list: problem.values"),
-    REAL("problem.largest", "1", 0, 1e30, "", "largest curvature"),
+         "curvatures (logistic: variances of the features, factor: singular values): "
+         "log or linear from problem.largest to problem.largest / problem.kappa; "
+         "constant; power: largest / i^power; list: problem.values"),
+    REAL("problem.largest", "1", 0, 1e30, "", "spectrum: the largest"),
     REAL("problem.kappa", "100", 1, 1e30, "",
          "spectrum log, linear: condition number, largest over smallest"),
     REAL("problem.power", "1", 0, 100, "", "spectrum power: its exponent"),
     TEXT("problem.values", "",
-         "spectrum list: the curvatures, as many as problem.size, separated by commas"),
+         "spectrum list: all of them, separated by commas"),
     REAL("problem.rotation", "0", 0, 1, "",
-         "eigenbasis of the curvatures: 0 along the axes, 1 a random orthogonal one, "
+         "eigenbasis of the spectrum: 0 along the axes, 1 a random orthogonal one, "
          "between: the orthogonalised mean of both"),
     REAL("problem.noise", "0", 0, 1e30, "",
-         "sd of the gradient noise of one sample, per coordinate"),
+         "sd of gaussian gradient noise of one sample, per coordinate; an update's is "
+         "divided by sqrt(train.batch)"),
+    INT("problem.samples", "512", 1, 1e8, "", "logistic, mlp: samples"),
+    BOOL("problem.full", "no",
+         "logistic, mlp: gradients of all samples, not of train.batch random ones"),
+    REAL("problem.l2", "1e-3", 0, 1e30, "", "logistic: l2/2 |w|^2 is part of the loss"),
+    INT("problem.rank", "8", 1, 65536, "", "factor: columns of U and V"),
+    REAL("problem.start", "0.1", 0, 1e30, "", "factor: sd of the first U and V"),
+    INT("problem.layers", "4", 1, 10000, "", "mlp: linear layers"),
+    INT("problem.width", "32", 1, 46340, "", "mlp: inner width"),
+    INT("problem.outputs", "8", 1, 46340, "", "mlp: outputs, or classes"),
+    NAME("problem.activation", "gelu", NULL, "mlp: activation (gelu: the exact one)"),
+    NAME("problem.task", "classification", tasks,
+         "mlp: cross-entropy, or half the squared error"),
 
     NAME("data.source", "grammar", NULL,
          "grammar (built in), text (bytes) or tokens (.bin)"),
@@ -244,7 +262,8 @@ const struct pl_key pl_keys[] = {
     INT("train.eval_every", "25", 1, 1e9, "updates", "distance between evaluations"),
     INT("train.eval_sequences", "64", 0, 1048576, "", "validation sequences; 0: none"),
     REAL("train.diverged_above", "20", 0, 1e30, "nat",
-         "loss that ends a run as diverged"),
+         "loss that ends a run as diverged; 0, and problems other than the model where "
+         "it is not given: only inf and NaN"),
     BOOL("train.replay", "no",
          "run microbatches one by one even where they could fuse"),
     REAL("train.checkpoint_s", "10", 0, 1e9, "s", "seconds between checkpoints"),

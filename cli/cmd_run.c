@@ -8,6 +8,7 @@
 #include "cli/cmd.h"
 #include "cli/report.h"
 #include "cli/session.h"
+#include "cli/unused.h"
 #include "cli/verdicts.h"
 #include "cli/workers.h"
 #include "traces/figure.h"
@@ -192,6 +193,7 @@ static int run(struct pl_session *s, const struct args *args, int *number)
     int rc = pl_cmd_settings_config(&args->settings, args->file, &s->config);
     if (!rc) rc = pl_session_open(s);
     if (rc) return pl_cmd_fail(rc);
+    pl_unused_warn_run(&s->experiment);
     announce(s);
     struct pl_workers_spec spec = {
         .experiment = &s->experiment,

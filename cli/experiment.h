@@ -14,6 +14,7 @@ struct pl_arm {
     char *name;               /* labels joined by '+' */
     struct pl_config *config; /* the arm's own, owned */
     struct pl_model model;
+    struct pl_problem_known known; /* of what is trained */
     struct pl_cost cost;      /* per microbatch of this arm */
     int64_t cost_factor;      /* this arm's microbatch over the one the costs are for */
     struct pl_simulation sim; /* of its longest segment, for a Gantt */

@@ -15,6 +15,7 @@ void pl_cmd_register_families(void)
     pl_config_register("schedule.name", pl_schedule_names());
     pl_config_register("problem.name", pl_problem_names());
     pl_config_register("problem.spectrum", pl_spectrum_names);
+    pl_config_register("problem.activation", pl_dense_activations);
     pl_config_register("train.device", pl_device_names);
     pl_config_register("data.source", pl_data_names);
     pl_config_register("optimizer.name", pl_optim_names());

@@ -105,6 +105,15 @@ static enum pl_fidelity fidelity_of(const struct pl_arm *arm)
                : PL_FIDELITY_STASH;
 }
 
+/* Losses of problems without data have any size: only a given limit counts. */
+static double diverged_above(const struct pl_config *c)
+{
+    static const char key[] = "train.diverged_above";
+    return pl_setup_problem_type(c)->on_data || pl_config_given(c, key)
+               ? pl_config_real(c, key)
+               : 0;
+}
+
 static void fill_spec(const struct pl_arm *arm, const struct parts *p,
                       struct pl_run_spec *spec)
 {
@@ -127,7 +136,7 @@ static void fill_spec(const struct pl_arm *arm, const struct parts *p,
         .replay = pl_config_bool(c, "train.replay"),
         .eval_every = pl_config_int(c, "train.eval_every"),
         .eval_sequences = (int)pl_config_int(c, "train.eval_sequences"),
-        .diverged_above = pl_config_real(c, "train.diverged_above"),
+        .diverged_above = diverged_above(c),
         .checkpoint_s = pl_config_real(c, "train.checkpoint_s"),
         .resume = true,
     };

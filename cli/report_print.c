@@ -66,6 +66,8 @@ static void print_problem(const struct pl_arm *arm, FILE *out)
 {
     const struct pl_problem_type *type = pl_setup_problem_type(arm->config);
     fprintf(out, "problem     %s: %s", type->name, type->summary);
+    if (isfinite(arm->known.minimum)) fprintf(out, "; minimum %.6g", arm->known.minimum);
+    if (isfinite(arm->known.L)) fprintf(out, ", L %.6g", arm->known.L);
 }
 
 static void print_heading(const struct pl_report *r, FILE *out)
@@ -110,11 +112,25 @@ static void print_tau(const struct pl_row_report *row, char *text, size_t n)
         snprintf(text, n, "%.3g..%.3g", row->tau_first, row->tau_last);
 }
 
+/* A loss or a difference of losses: to decimals of a nat per token, or to digits where
+ * the loss is an exact number of any size. */
+static const char *loss_text(const struct pl_report *r, double loss, int decimals,
+                             char text[32])
+{
+    if (pl_setup_problem_type(r->experiment->arms[0].config)->on_data)
+        snprintf(text, 32, "%.*f", decimals, loss);
+    else
+        snprintf(text, 32, "%.4g", loss);
+    return text;
+}
+
 /* A gap is between runs on the same tokens; longer runs only serve the annealed time.
  */
 static void print_gap(const struct pl_report *r, const struct pl_row_report *row,
                       char *text, size_t n)
 {
+    char gap[32], half[32];
+    const char *sign = signbit(row->gap) ? "" : "+";
     double longer = (double)arm_of(r, row)->versions.updates /
                     (double)r->experiment->arms[row->baseline].versions.updates;
     if (row->arm == row->baseline)
@@ -122,19 +138,22 @@ static void print_gap(const struct pl_report *r, const struct pl_row_report *row
     else if (longer != 1)
         snprintf(text, n, "(%.3g x tokens)", longer);
     else if (isnan(row->gap_half))
-        snprintf(text, n, "%+.4f", row->gap);
+        snprintf(text, n, "%s%s", sign, loss_text(r, row->gap, 4, gap));
     else
-        snprintf(text, n, "%+.4f +- %.4f", row->gap, row->gap_half);
+        snprintf(text, n, "%s%s +- %s", sign, loss_text(r, row->gap, 4, gap),
+                 loss_text(r, row->gap_half, 4, half));
 }
 
-static void print_reach(const struct pl_row_report *row, char *text, size_t n)
+static void print_reach(const struct pl_report *r, const struct pl_row_report *row,
+                        char *text, size_t n)
 {
-    char a[32];
+    char a[32], loss[32];
     if (!isnan(row->reach_s))
         snprintf(text, n, "%s", pl_units_format_time(row->reach_s, a, sizeof a));
     else
-        snprintf(text, n, "not reached in %s (loss %.3f)",
-                 pl_units_format_time(row->end_s, a, sizeof a), row->mean);
+        snprintf(text, n, "not reached in %s (loss %s)",
+                 pl_units_format_time(row->end_s, a, sizeof a),
+                 loss_text(r, row->mean, 3, loss));
 }
 
 /* A dash where the run is too short for a steady window. */
@@ -153,30 +172,32 @@ static void print_row(const struct pl_report *r, const struct pl_row_report *row
                       FILE *out)
 {
     const struct pl_arm *arm = arm_of(r, row);
-    char tau[32], loss[48], gap[48], share[16] = "", reach[64], equal[64] = "";
-    char at[32];
+    char tau[32], loss[80], gap[80], share[16] = "", reach[80], equal[160] = "";
+    char at[32], a[32], b[32];
     print_tau(row, tau, sizeof tau);
     print_gap(r, row, gap, sizeof gap);
-    print_reach(row, reach, sizeof reach);
+    print_reach(r, row, reach, sizeof reach);
     if (row->diverged)
         snprintf(loss, sizeof loss, "diverged (%d of %d)", row->diverged,
                  r->experiment->n_seeds);
     else if (r->experiment->n_seeds == 1)
-        snprintf(loss, sizeof loss, "%.4f", row->mean);
+        loss_text(r, row->mean, 4, loss);
     else
-        snprintf(loss, sizeof loss, "%.4f sd %.4f", row->mean, row->sd);
+        snprintf(loss, sizeof loss, "%s sd %s", loss_text(r, row->mean, 4, a),
+                 loss_text(r, row->sd, 4, b));
     if (!isnan(row->recovered))
         snprintf(share, sizeof share, "%.0f %%", 100 * row->recovered);
     if (row->arm != row->baseline)
-        snprintf(equal, sizeof equal, "%s: %.3f, %s %.3f",
-                 pl_units_format_time(row->equal_s, at, sizeof at), row->equal_loss,
-                 r->rows[row->baseline].label, row->equal_baseline);
+        snprintf(equal, sizeof equal, "%s: %s, %s %s",
+                 pl_units_format_time(row->equal_s, at, sizeof at),
+                 loss_text(r, row->equal_loss, 3, a), r->rows[row->baseline].label,
+                 loss_text(r, row->equal_baseline, 3, b));
     fprintf(out, "%-22s ", arm->name);
     print_steady(row, out);
     fprintf(out, " %-8s %-16s %-19s %6s  %-35s %s\n", tau, loss, gap, share, reach,
             equal);
     if (isnan(row->noise)) return;
-    snprintf(gap, sizeof gap, "rms %.4f", row->noise);
+    snprintf(gap, sizeof gap, "rms %s", loss_text(r, row->noise, 4, a));
     fprintf(out, "%-22s %9s %8s %-8s %-16s %-19s\n", "  with another seed", "\"", "\"",
             "\"", "\"", gap);
 }
@@ -209,6 +230,7 @@ static void print_scopes(const struct pl_report *r, FILE *out)
 static void print_notes(const struct pl_report *r, FILE *out)
 {
     bool short_run = false;
+    char a[32], b[32];
     for (int i = 0; i < r->n; i++) short_run |= isnan(r->rows[i].step_s);
     if (short_run)
         fprintf(out,
@@ -219,8 +241,9 @@ static void print_notes(const struct pl_report *r, FILE *out)
     for (int i = 0; i < r->n; i++) {
         const struct pl_row_report *row = &r->rows[i];
         if (fabs(row->loss_y - row->mean) > 1e-12 && !row->diverged)
-            fprintf(out, "iterates    %s: loss %.4f at x, %.4f at y = x + c u_last\n",
-                    arm_of(r, row)->name, row->mean, row->loss_y);
+            fprintf(out, "iterates    %s: loss %s at x, %s at y = x + c u_last\n",
+                    arm_of(r, row)->name, loss_text(r, row->mean, 4, a),
+                    loss_text(r, row->loss_y, 4, b));
     }
     for (int i = 0; i < r->n; i++) {
         const struct pl_arm *arm = arm_of(r, &r->rows[i]);

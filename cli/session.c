@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "cli/report.h"
+#include "cli/setup_problem.h"
 #include "traces/record.h"
 
 void pl_session_load(struct pl_session *s)
@@ -41,6 +42,8 @@ struct pl_trace *pl_session_trace(const struct pl_session *s, const char *status
     for (int i = 0; i < s->experiment.n_arms; i++) {
         const struct pl_arm *arm = &s->experiment.arms[i];
         pl_record_simulation(t, arm->name, &arm->sim, &arm->cost);
+        const struct pl_problem_type *type = pl_setup_problem_type(arm->config);
+        if (!type->on_data) pl_record_problem(t, arm->name, type->name, &arm->known);
         pl_record_segments(t, arm->name, arm->n_segments, arm->segments,
                            arm->schedules);
     }

@@ -1,4 +1,5 @@
 /* The keys problem.*: what is trained. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -34,35 +35,66 @@ static int read_values(const struct pl_config *config, struct pl_spectrum *spect
     return rc;
 }
 
-static int spectrum_kind(const char *name)
+/* Number of the value of a NAME key among the names that it can have. */
+static int choice(const struct pl_config *config, const char *key,
+                  const char *const *names)
 {
     int k = 0;
-    while (strcmp(pl_spectrum_names[k], name)) k++;
+    while (strcmp(names[k], pl_config_text(config, key))) k++;
     return k;
+}
+
+static struct pl_problem_spec read_spec(const struct pl_config *c)
+{
+    return (struct pl_problem_spec){
+        .type = pl_setup_problem_type(c),
+        .max_B = (int)pl_config_int(c, "train.batch"),
+        .T = (int)pl_config_int(c, "train.seq"),
+        .seed = (uint64_t)pl_config_int(c, "problem.seed"),
+        .size = (int)pl_config_int(c, "problem.size"),
+        .cols = (int)pl_config_int(c, "problem.cols"),
+        .spectrum = {.kind = (enum pl_spectrum_kind)choice(c, "problem.spectrum",
+                                                           pl_spectrum_names),
+                     .largest = pl_config_real(c, "problem.largest"),
+                     .kappa = pl_config_real(c, "problem.kappa"),
+                     .power = pl_config_real(c, "problem.power")},
+        .rotation = pl_config_real(c, "problem.rotation"),
+        .noise = pl_config_real(c, "problem.noise"),
+        .samples = (int)pl_config_int(c, "problem.samples"),
+        .full = pl_config_bool(c, "problem.full"),
+        .l2 = pl_config_real(c, "problem.l2"),
+        .rank = (int)pl_config_int(c, "problem.rank"),
+        .start = pl_config_real(c, "problem.start"),
+        .layers = (int)pl_config_int(c, "problem.layers"),
+        .width = (int)pl_config_int(c, "problem.width"),
+        .outputs = (int)pl_config_int(c, "problem.outputs"),
+        .activation = choice(c, "problem.activation", pl_dense_activations),
+        .classes = !strcmp(pl_config_text(c, "problem.task"), "classification"),
+    };
 }
 
 int pl_setup_problem(const struct pl_config *config, const struct pl_model *model,
                      const struct pl_device *device, int P, struct pl_problem **out)
 {
     double *values;
-    struct pl_problem_spec spec = {
-        .type = pl_setup_problem_type(config),
-        .model = model,
-        .max_B = (int)pl_config_int(config, "train.batch"),
-        .T = (int)pl_config_int(config, "train.seq"),
-        .seed = (uint64_t)pl_config_int(config, "problem.seed"),
-        .size = (int)pl_config_int(config, "problem.size"),
-        .spectrum = {.kind = (enum pl_spectrum_kind)spectrum_kind(
-                         pl_config_text(config, "problem.spectrum")),
-                     .largest = pl_config_real(config, "problem.largest"),
-                     .kappa = pl_config_real(config, "problem.kappa"),
-                     .power = pl_config_real(config, "problem.power")},
-        .rotation = pl_config_real(config, "problem.rotation"),
-        .noise = pl_config_real(config, "problem.noise"),
-    };
+    struct pl_problem_spec spec = read_spec(config);
+    spec.model = model;
     *out = NULL;
     int rc = read_values(config, &spec.spectrum, &values);
     if (!rc) rc = spec.type->open(&spec, device, P, out);
     free(values);
     return rc;
+}
+
+int pl_setup_problem_known(const struct pl_config *config, int P,
+                           struct pl_problem_known *known)
+{
+    struct pl_problem *p;
+    *known = (struct pl_problem_known){NAN, NAN, NAN};
+    if (pl_setup_problem_type(config)->on_data) return 0;
+    int rc = pl_setup_problem(config, NULL, &pl_device_ref, P, &p);
+    if (rc) return rc;
+    *known = pl_problem_known(p);
+    pl_problem_free(p);
+    return 0;
 }

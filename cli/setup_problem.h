@@ -14,4 +14,9 @@ const struct pl_problem_type *pl_setup_problem_type(const struct pl_config *conf
 int pl_setup_problem(const struct pl_config *config, const struct pl_model *model,
                      const struct pl_device *device, int P, struct pl_problem **out);
 
+/* What is known exactly of it, without a device; NaN for a model, which is not opened.
+ * Errors: those of pl_setup_problem. */
+int pl_setup_problem_known(const struct pl_config *config, int P,
+                           struct pl_problem_known *known);
+
 #endif

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "cli/segments.h"
+#include "cli/setup_problem.h"
 #include "sim/schedule.h"
 
 struct uses {
@@ -81,5 +82,58 @@ void pl_unused_warn(const struct pl_config *config)
                "roofline to take them from model.*, parallel.* and cluster.*",
                pl_config_where(config, key->name), key->name);
         return;
+    }
+}
+
+static bool has_word(const char *words, const char *word)
+{
+    size_t n = strlen(word);
+    for (const char *w = words; (w = strstr(w, word)); w += n)
+        if ((w == words || w[-1] == ' ') && (w[n] == ' ' || !w[n])) return true;
+    return false;
+}
+
+/* Numbers of a spectrum belong to some kinds of it. */
+static bool spectrum_reads(const char *kind, const char *setting)
+{
+    if (!strcmp(setting, "values")) return !strcmp(kind, "list");
+    if (!strcmp(setting, "power")) return !strcmp(kind, "power");
+    if (!strcmp(setting, "largest")) return strcmp(kind, "list") != 0;
+    if (!strcmp(setting, "kappa"))
+        return !strcmp(kind, "log") || !strcmp(kind, "linear");
+    return true;
+}
+
+/* Does training under this configuration read the key? Of model.* it may be the costs
+ * that do. */
+static bool trained_with(const struct pl_config *config, const char *key)
+{
+    const struct pl_problem_type *type = pl_setup_problem_type(config);
+    if (!strncmp(key, "problem.", 8))
+        return !strcmp(key, "problem.name") ||
+               (has_word(type->settings, key + 8) &&
+                spectrum_reads(pl_config_text(config, "problem.spectrum"), key + 8));
+    if (!strncmp(key, "model.", 6) &&
+        strcmp(pl_config_text(config, "cost.type"), "given"))
+        return true;
+    return type->on_data || (strncmp(key, "model.", 6) && strncmp(key, "data.", 5) &&
+                             strcmp(key, "train.seq"));
+}
+
+void pl_unused_warn_run(const struct pl_experiment *e)
+{
+    for (const struct pl_key *key = pl_keys; key->name; key++) {
+        const struct pl_config *given = NULL;
+        bool read = false;
+        for (int i = 0; i < e->n_arms && !read; i++) {
+            const struct pl_config *config = e->arms[i].config;
+            if (!pl_config_given(config, key->name)) continue;
+            given = config;
+            read = trained_with(config, key->name);
+        }
+        if (given && !read)
+            pl_log(PL_LOG_WARN, "%s: %s has no effect on problem.name %s",
+                   pl_config_where(given, key->name), key->name,
+                   pl_config_text(given, "problem.name"));
     }
 }

@@ -2,11 +2,15 @@
 #ifndef PL_CLI_UNUSED_H
 #define PL_CLI_UNUSED_H
 
-#include "base/config.h"
+#include "cli/experiment.h"
 
 /* One warning for each key schedule.* that no schedule of the run takes, and one when a
  * model, a cluster or a parallelism is given beside given costs. Part of `pipelag sim`;
  * a sweep crosses keys with schedules on purpose. */
 void pl_unused_warn(const struct pl_config *config);
+
+/* One warning for each key problem.* that was given and that no arm's kind reads, and
+ * for keys of models and data beside arms that train none. Part of `pipelag run`. */
+void pl_unused_warn_run(const struct pl_experiment *experiment);
 
 #endif

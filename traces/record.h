@@ -18,6 +18,9 @@ void pl_record_provenance(struct pl_trace *t, const char *command,
 void pl_record_simulation(struct pl_trace *t, const char *arm,
                           const struct pl_simulation *simulation,
                           const struct pl_cost *cost);
+/* /arms/<arm>: attributes problem, and of f_min, L and L_lmo those that are known. */
+void pl_record_problem(struct pl_trace *t, const char *arm, const char *problem,
+                       const struct pl_problem_known *known);
 /* /arms/<arm>/memory: bytes of each device over time. */
 void pl_record_memory(struct pl_trace *t, const char *arm,
                       const struct pl_memory *memory);

@@ -2,6 +2,7 @@
 #include "traces/record.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -115,4 +116,15 @@ void pl_record_verdicts(struct pl_trace *t, const struct pl_verdict *verdicts, i
         pl_trace_text(t, "/claims", names[k], n, column);
     }
     free(column);
+}
+
+void pl_record_problem(struct pl_trace *t, const char *arm, const char *problem,
+                       const struct pl_problem_known *known)
+{
+    char *path = pl_printf("/arms/%s", arm);
+    pl_trace_attr_text(t, path, "problem", problem);
+    if (isfinite(known->minimum)) pl_trace_attr_real(t, path, "f_min", known->minimum);
+    if (isfinite(known->L)) pl_trace_attr_real(t, path, "L", known->L);
+    if (isfinite(known->L_lmo)) pl_trace_attr_real(t, path, "L_lmo", known->L_lmo);
+    free(path);
 }

@@ -1,10 +1,12 @@
 #include "train/problem.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-static const struct pl_problem_type *const types[] = {&pl_problem_model,
-                                                      &pl_problem_type_quadratic, NULL};
+static const struct pl_problem_type *const types[] = {
+    &pl_problem_model,  &pl_problem_quadratic, &pl_problem_logistic,
+    &pl_problem_factor, &pl_problem_mlp,       NULL};
 
 const char *const *pl_problem_names(void)
 {
@@ -33,4 +35,10 @@ void pl_problem_free(struct pl_problem *p)
 size_t pl_problem_bytes(const struct pl_problem *p)
 {
     return p->type->bytes(p);
+}
+
+struct pl_problem_known pl_problem_known(const struct pl_problem *p)
+{
+    if (p->type->known) return p->type->known(p);
+    return (struct pl_problem_known){NAN, NAN, NAN};
 }

@@ -38,9 +38,26 @@ struct pl_problem_spec {
     const struct pl_model *model; /* kind model: borrowed until it is open */
     int max_B, T;                 /* largest batch */
     uint64_t seed;                /* of everything fixed: rotation, samples, teacher */
-    int size;
+    int size, cols;
     struct pl_spectrum spectrum;
     double rotation, noise;
+    int samples; /* logistic, mlp */
+    bool full;
+    double l2; /* logistic */
+    int rank;  /* factor */
+    double start;
+    int layers, width, outputs, activation; /* mlp; the last by pl_dense_activations */
+    bool classes;                           /* classification, not regression */
+};
+
+/* What is known exactly of the whole function f, for theory; NaN: not known. L bounds
+ * ||grad f(x) - grad f(y)||_* / ||x - y||: in the Euclidean norm, and in the norm of
+ * LMO methods (the largest of the tensors' norms: spectral of a matrix, largest entry
+ * of a vector; dual the sum of nuclear and l1 norms), where it may be above the least.
+ */
+struct pl_problem_known {
+    double minimum; /* inf f */
+    double L, L_lmo;
 };
 
 struct pl_problem_type {
@@ -63,9 +80,12 @@ struct pl_problem_type {
                 const float *const *weights, double *loss);
     void (*free)(struct pl_problem *p);          /* state only */
     size_t (*bytes)(const struct pl_problem *p); /* of workspace, host and device */
+    struct pl_problem_known (*known)(const struct pl_problem *p); /* NULL: nothing is */
 };
 
-extern const struct pl_problem_type pl_problem_model, pl_problem_type_quadratic;
+extern const struct pl_problem_type pl_problem_model, pl_problem_quadratic,
+    pl_problem_logistic, pl_problem_factor, pl_problem_mlp;
+extern const char *const pl_dense_activations[]; /* NULL-terminated */
 
 /* The table of kinds: names, NULL-terminated; NULL for an unknown name. */
 const char *const *pl_problem_names(void);
@@ -85,5 +105,6 @@ int pl_problem_llama(const struct pl_device *device, const struct pl_model *mode
 void pl_problem_free(struct pl_problem *p);
 /* Bytes of workspace held (for the memory line printed before a run). */
 size_t pl_problem_bytes(const struct pl_problem *p);
+struct pl_problem_known pl_problem_known(const struct pl_problem *p);
 
 #endif

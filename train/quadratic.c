@@ -1,156 +1,158 @@
-/* f(x) = 1/2 sum_i h_i z_i^2, z = Q^T x, gradient Q (h z) + noise, Q of
- * train/spectrum.h. Every eigencoordinate starts at 1. n coordinates are split evenly
- * over the stages. The gradient reads the forward weights only: a linear layer's input
- * gradient is constant, so forward-old, backward-new equals forward-old here. Computed
- * in double on the host whatever the device: n is small. */
-#include "train/problem.h"
-
-#include <assert.h>
+/* f(X) = 1/2 <X, H X> = 1/2 sum_ij h_i Z_ij^2, Z = Q^T X, H = Q diag(h) Q^T with Q and
+ * h of train/spectrum.h; gradient H X + noise. X is a vector (every Z_i starts at 1) or
+ * a matrix (Z starts gaussian, from the seed); its rows are split evenly over the
+ * stages. The gradient reads the forward weights only: that of a linear layer's input
+ * is constant, so forward-old, backward-new equals forward-old here.
+ * Smoothness under the spectral norm of one matrix: max over ||D||_2 <= 1 of the
+ * nuclear norm of H D is the sum of the min(n, cols) largest |h| (von Neumann's trace
+ * inequality); under the largest entry of a vector, max of ||H d||_1 <= sum |H_ij|. */
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/rng.h"
-#include "train/spectrum.h"
+#include "train/host_problem.h"
 
 struct quadratic {
-    int n;
-    double noise;
-    double *h;         /* [n] curvatures */
-    double *basis;     /* (n,n), column i = eigenvector i; NULL: identity */
-    double *x, *z, *g; /* [n] */
-    float *block;      /* [n] a stage's block on its way to or from the device */
+    int n, cols;
+    bool matrix;
+    double *h;     /* [n] curvatures */
+    double *basis; /* (n,n), column i = eigenvector i; NULL: identity */
+    double *z;     /* (n,cols) */
 };
 
-/* y = Q x, or Q^T x. */
-static void rotate(const struct quadratic *q, bool transpose, const double *x,
-                   double *y)
+/* y += Q x, or Q^T x; all (n,cols). */
+static void add_rotated(const struct quadratic *q, bool transpose, const double *x,
+                        double *y)
 {
-    size_t n = (size_t)q->n;
-    for (size_t i = 0; i < n; i++) {
-        if (!q->basis) {
-            y[i] = x[i];
-            continue;
+    size_t n = (size_t)q->n, c = (size_t)q->cols;
+    for (size_t i = 0; i < n; i++)
+        for (size_t k = q->basis ? 0 : i; k < (q->basis ? n : i + 1); k++) {
+            double a = !q->basis   ? 1
+                       : transpose ? q->basis[k * n + i]
+                                   : q->basis[i * n + k];
+            for (size_t j = 0; j < c; j++) y[i * c + j] += a * x[k * c + j];
         }
-        double sum = 0;
-        for (size_t k = 0; k < n; k++)
-            sum += (transpose ? q->basis[k * n + i] : q->basis[i * n + k]) * x[k];
-        y[i] = sum;
+}
+
+static double evaluate(void *self, const struct pl_batch *batch, const double *x,
+                       const double *xb, double *g)
+{
+    (void)batch;
+    (void)xb;
+    struct quadratic *q = self;
+    size_t c = (size_t)q->cols, n = (size_t)q->n * c;
+    double loss = 0;
+    for (size_t e = 0; e < n; e++) q->z[e] = 0;
+    add_rotated(q, true, x, q->z);
+    for (size_t e = 0; e < n; e++) {
+        double h = q->h[e / c];
+        loss += 0.5 * h * q->z[e] * q->z[e];
+        q->z[e] *= h;
     }
+    if (g) add_rotated(q, false, q->z, g);
+    return loss;
 }
 
-/* Fill x and z from the weights; the loss. */
-static int evaluate(struct pl_problem *p, const float *const *weights, double *loss)
+static void start(void *self, uint64_t seed, double *x)
 {
-    struct quadratic *q = p->state;
-    double *x = q->x;
-    for (int s = 0; s < p->n_stages; s++) {
-        size_t n = p->stage_floats[s];
-        int rc = p->device->download(q->block, weights[s], n * sizeof(float));
-        if (rc) return rc;
-        for (size_t i = 0; i < n; i++) *x++ = q->block[i];
-    }
-    rotate(q, true, q->x, q->z);
-    *loss = 0;
-    for (int i = 0; i < q->n; i++) *loss += 0.5 * q->h[i] * q->z[i] * q->z[i];
-    return 0;
+    struct quadratic *q = self;
+    for (int i = 0; i < q->n; i++)
+        for (int j = 0; j < q->cols; j++) {
+            size_t e = (size_t)i * (size_t)q->cols + (size_t)j;
+            q->z[e] = q->matrix
+                          ? pl_rng_normal(seed, PL_RNG_INIT, (uint64_t)i, (uint32_t)j)
+                          : 1;
+            x[e] = 0;
+        }
+    add_rotated(q, false, q->z, x);
 }
 
-static int quadratic_loss(struct pl_problem *p, const struct pl_batch *batch,
-                          const float *const *weights, double *loss)
+static void release(void *self)
 {
-    (void)batch; /* the noise is the gradient's only */
-    return evaluate(p, weights, loss);
-}
-
-static int add_gradient(struct pl_problem *p, double scale, float *const *grads)
-{
-    struct quadratic *q = p->state;
-    const double *g = q->g;
-    for (int s = 0; s < p->n_stages; s++) {
-        size_t n = p->stage_floats[s], bytes = n * sizeof(float);
-        int rc = p->device->download(q->block, grads[s], bytes);
-        if (rc) return rc;
-        for (size_t i = 0; i < n; i++)
-            q->block[i] = (float)(q->block[i] + scale * *g++);
-        if ((rc = p->device->upload(grads[s], q->block, bytes))) return rc;
-    }
-    return 0;
-}
-
-static int quadratic_gradient(struct pl_problem *p, const struct pl_batch *batch,
-                              const float *const *wf, const float *const *wb,
-                              double scale, float *const *grads, double *loss)
-{
-    (void)wb;
-    struct quadratic *q = p->state;
-    double f;
-    int rc = evaluate(p, wf, &f);
-    if (rc) return rc;
-    for (int i = 0; i < q->n; i++) q->z[i] *= q->h[i];
-    rotate(q, false, q->z, q->g);
-    if (q->noise > 0)
-        for (int i = 0; i < q->n; i++)
-            q->g[i] += q->noise * pl_rng_normal(batch->seed, PL_RNG_NOISE,
-                                                (uint64_t)batch->index, (uint32_t)i);
-    if ((rc = add_gradient(p, scale, grads))) return rc;
-    *loss = f;
-    return 0;
-}
-
-/* Every eigencoordinate 1, whatever the seed: closed forms start there. */
-static int quadratic_init(struct pl_problem *p, uint64_t seed, float *const *weights)
-{
-    (void)seed;
-    struct quadratic *q = p->state;
-    for (int i = 0; i < q->n; i++) q->z[i] = 1;
-    rotate(q, false, q->z, q->x);
-    const double *x = q->x;
-    for (int s = 0; s < p->n_stages; s++) {
-        size_t n = p->stage_floats[s];
-        for (size_t i = 0; i < n; i++) q->block[i] = (float)*x++;
-        int rc = p->device->upload(weights[s], q->block, n * sizeof(float));
-        if (rc) return rc;
-    }
-    return 0;
-}
-
-static void quadratic_free(struct pl_problem *p)
-{
-    struct quadratic *q = p->state;
+    struct quadratic *q = self;
     free(q->h);
     free(q->basis);
-    free(q->x);
     free(q->z);
-    free(q->g);
-    free(q->block);
     free(q);
 }
 
-static size_t quadratic_bytes(const struct pl_problem *p)
+static size_t bytes(const void *self)
 {
-    const struct quadratic *q = p->state;
+    const struct quadratic *q = self;
     size_t n = (size_t)q->n;
-    return n * (4 * sizeof(double) + sizeof(float)) +
-           (q->basis ? n * n * sizeof(double) : 0);
+    return sizeof(double) * (n + n * (size_t)q->cols + (q->basis ? n * n : 0));
 }
 
 static int check(const struct pl_problem_spec *spec, int P)
 {
     int n = spec->size;
-    if (n < 1)
-        return pl_fail(PL_ECONFIG, "quadratic of %d coordinates, expected at least 1",
-                       n);
-    if (P < 1 || P > n)
-        return pl_fail(PL_ECONFIG, "%d stages for %d coordinates, expected 1 to %d", P,
-                       n, n);
+    if (n < 1 || spec->cols < 0)
+        return pl_fail(PL_ECONFIG, "quadratic of %d x %d numbers, expected at least 1",
+                       n, spec->cols);
     if (!(spec->noise >= 0) || isinf(spec->noise))
         return pl_fail(PL_ECONFIG, "gradient noise %g, expected a finite sd >= 0",
                        spec->noise);
-    return 0;
+    double numbers = (double)n * (spec->cols ? spec->cols : 1);
+    if (numbers > UINT32_MAX)
+        return pl_fail(PL_ECONFIG, "problem.size x problem.cols: %d x %d, at most %u",
+                       n, spec->cols, (unsigned)UINT32_MAX);
+    int rc = pl_host_check_stages(P, n, spec->cols ? "rows" : "coordinates");
+    if (rc) return rc;
+    double square = spec->rotation > 0 ? (double)n * n : 0;
+    return pl_memory_check(8 * (square + 8 * numbers), "a quadratic");
 }
+
+static int descending(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x < y) - (x > y);
+}
+
+/* sum |H_ij| */
+static double entry_sum(const struct quadratic *q)
+{
+    size_t n = (size_t)q->n;
+    double sum = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (!q->basis) {
+            sum += fabs(q->h[i]);
+            continue;
+        }
+        for (size_t j = 0; j < n; j++) {
+            double a = 0;
+            for (size_t k = 0; k < n; k++)
+                a += q->basis[i * n + k] * q->h[k] * q->basis[j * n + k];
+            sum += fabs(a);
+        }
+    }
+    return sum;
+}
+
+/* Cut into P blocks, both the largest displacement of unit norm and the dual norm of
+ * the gradient grow by sqrt(P) at most. */
+static struct pl_problem_known quadratic_known(const struct pl_problem *p)
+{
+    const struct quadratic *q = pl_host_problem_self(p);
+    struct pl_problem_known known = {0, 0, 0};
+    double *size = PL_NEW(q->n, double);
+    for (int i = 0; i < q->n; i++) {
+        size[i] = fabs(q->h[i]);
+        if (q->h[i] < 0) known.minimum = -INFINITY;
+    }
+    qsort(size, (size_t)q->n, sizeof *size, descending);
+    known.L = size[0];
+    if (q->matrix)
+        for (int i = 0; i < q->n && i < q->cols; i++)
+            known.L_lmo += p->n_stages * size[i];
+    else
+        known.L_lmo = entry_sum(q);
+    free(size);
+    return known;
+}
+
+static const struct pl_host_kind kind = {evaluate, start, release, bytes};
 
 static int quadratic_open(const struct pl_problem_spec *spec,
                           const struct pl_device *device, int P,
@@ -166,44 +168,35 @@ static int quadratic_open(const struct pl_problem_spec *spec,
     }
     struct quadratic *q = PL_NEW(1, struct quadratic);
     *q = (struct quadratic){.n = n,
-                            .noise = spec->noise,
+                            .cols = spec->cols ? spec->cols : 1,
+                            .matrix = spec->cols > 0,
                             .h = h,
-                            .basis = pl_spectrum_basis(spec->seed, spec->rotation, n),
-                            .x = PL_NEW(n, double),
-                            .z = PL_NEW(n, double),
-                            .g = PL_NEW(n, double),
-                            .block = PL_NEW(n, float)};
-    struct pl_problem *p = PL_NEW(1, struct pl_problem);
-    *p = (struct pl_problem){.type = &pl_problem_type_quadratic,
-                             .device = device,
-                             .n_stages = P,
-                             .n_params = P,
-                             .params = PL_NEW(P, struct pl_param),
-                             .first_param = PL_NEW(P + 1, int),
-                             .stage_floats = PL_NEW(P, size_t),
-                             .state = q};
+                            .basis = pl_spectrum_basis(spec->seed, spec->rotation, n)};
+    q->z = PL_NEW((size_t)n * (size_t)q->cols, double);
+    struct pl_problem *p =
+        pl_host_problem_new(&pl_problem_quadratic, &kind, q, device, P, P, spec->noise);
     for (int s = 0; s < P; s++) {
-        int cols = n / P + (s < n % P);
-        struct pl_param *x = &p->params[s];
-        *x = (struct pl_param){
-            .stage = s, .rows = 1, .cols = cols, .kind = PL_PARAM_VECTOR};
-        snprintf(x->name, sizeof x->name, "x.%d", s);
-        p->stage_floats[s] = (size_t)cols;
-        p->first_param[s + 1] = s + 1;
+        int rows = pl_host_first(n, P, s + 1) - pl_host_first(n, P, s);
+        if (q->matrix)
+            pl_host_problem_add(p, s, PL_PARAM_MATRIX, rows, q->cols, "x.%d", s);
+        else
+            pl_host_problem_add(p, s, PL_PARAM_VECTOR, 1, rows, "x.%d", s);
     }
+    pl_host_problem_finish(p);
     *out = p;
     return 0;
 }
 
-const struct pl_problem_type pl_problem_type_quadratic = {
+const struct pl_problem_type pl_problem_quadratic = {
     .name = "quadratic",
-    .summary = "quadratic with given curvatures, optional rotation and gradient noise",
+    .summary = "1/2 <x, H x> with given curvatures, rotation and gradient noise",
     .source = "reference for the stability theory",
-    .settings = "seed size spectrum largest kappa power values rotation noise",
+    .settings = "seed size cols spectrum largest kappa power values rotation noise",
     .open = quadratic_open,
-    .init = quadratic_init,
-    .gradient = quadratic_gradient,
-    .loss = quadratic_loss,
-    .free = quadratic_free,
-    .bytes = quadratic_bytes,
+    .init = pl_host_init,
+    .gradient = pl_host_gradient,
+    .loss = pl_host_loss,
+    .free = pl_host_free,
+    .bytes = pl_host_bytes,
+    .known = quadratic_known,
 };
