@@ -1,6 +1,8 @@
 # tests of optimizers, correctors and the training loop
 test_programs += tests/test_optim tests/test_correct tests/test_run tests/test_run_spec \
-  tests/test_run_llama tests/test_checkpoint
+  tests/test_run_llama tests/test_checkpoint tests/test_fidelity tests/test_look
+tests_test_fidelity_SOURCES = tests/test_fidelity.c tests/toy.c tests/toy.h
+tests_test_look_SOURCES = tests/test_look.c tests/toy.c tests/toy.h
 tests_test_run_SOURCES = tests/test_run.c tests/toy.c tests/toy.h
 tests_test_correct_SOURCES = tests/test_correct.c tests/toy.c tests/toy.h
 tests_test_checkpoint_SOURCES = tests/test_checkpoint.c tests/toy.c tests/toy.h

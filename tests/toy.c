@@ -53,15 +53,18 @@ static int gradient(struct pl_problem *p, const struct pl_batch *batch,
                     float *const *grads, double *loss)
 {
     struct toy *toy = toy_of(p);
-    (void)wb;
     const size_t row = (size_t)(p->n_stages * toy->width);
     const int64_t k = toy->n_reads++;
     toy->reads = pl_grow(toy->reads, (size_t)toy->n_reads * row, sizeof(float));
     toy->first = pl_grow(toy->first, (size_t)toy->n_reads, sizeof *toy->first);
     toy->B = pl_grow(toy->B, (size_t)toy->n_reads, sizeof *toy->B);
-    for (int s = 0; s < p->n_stages; s++)
+    toy->backs = pl_grow(toy->backs, (size_t)toy->n_reads * row, sizeof(float));
+    for (int s = 0; s < p->n_stages; s++) {
+        memcpy(toy->backs + (size_t)k * row + (size_t)(s * toy->width), wb[s],
+               sizeof(float) * (size_t)toy->width);
         memcpy(toy->reads + (size_t)k * row + (size_t)(s * toy->width), wf[s],
                sizeof(float) * (size_t)toy->width);
+    }
     toy->first[k] = batch->index;
     toy->B[k] = batch->B;
     if (toy->delay_us) usleep((useconds_t)toy->delay_us);
@@ -129,6 +132,7 @@ void toy_free(struct pl_problem *p)
 {
     struct toy *toy = toy_of(p);
     free(toy->reads);
+    free(toy->backs);
     free(toy->first);
     free(toy->B);
     free(toy->last);

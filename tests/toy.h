@@ -12,6 +12,7 @@ struct toy {
     int width;        /* floats per stage */
     int64_t n_reads;  /* gradient calls */
     float *reads;     /* [n_reads][stages][width] forward weights of each */
+    float *backs;     /* the same, backward weights */
     float *last;      /* [stages][width] weights of the latest loss call */
     int64_t *first;   /* [n_reads] index of the batch's first sample */
     int *B;           /* [n_reads] */

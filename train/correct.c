@@ -5,7 +5,10 @@
 #include <stddef.h>
 #include <string.h>
 
-#define CORRECTORS(X) X(none) X(nesterov) X(feedback) X(prediction) X(custom)
+#define CORRECTORS(X)                                                              \
+    X(none)                                                                        \
+    X(nesterov) X(feedback) X(prediction) X(custom) X(spike) X(spectrain) X(xpipe) \
+        X(pipeoptim) X(discrepancy) X(nag)
 
 #define X(name) extern const struct pl_corrector_type pl_corrector_##name;
 CORRECTORS(X)
@@ -46,9 +49,9 @@ struct pl_look pl_corrector_look(const struct pl_corrector *self,
     struct pl_look look = {0, NAN, 0};
     if (!self->type->look) return (struct pl_look){0, 0, 0};
     self->type->look(self, args, &look);
-    if (self->stage_c)
+    if (self->stage_c && !self->type->fixed_c)
         look.c = self->stage_c[args->stage];
-    else if (!isnan(self->given))
+    else if (!isnan(self->given) && !self->type->fixed_c)
         look.c = self->given;
     if (isnan(look.c_back)) look.c_back = look.c;
     if (!isnan(self->smooth)) look.smooth = self->smooth;

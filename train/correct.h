@@ -68,6 +68,7 @@ struct pl_corrector_type {
                  struct pl_look *out);
     bool at_read;  /* y is stored, and corrected when read */
     bool momentum; /* y[n+1] = y[n] - e[n] */
+    bool fixed_c;  /* look has the last word on c: no stage_c, and given is its own */
     /* g <- corrected gradient; NULL: none. */
     int (*grad)(const struct pl_corrector *self, const struct pl_grad_args *args,
                 float *g);
