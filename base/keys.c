@@ -247,13 +247,21 @@ const struct pl_key pl_keys[] = {
          "mlp: cross-entropy, or half the squared error"),
 
     NAME("data.source", "grammar", NULL,
-         "grammar (built in), text (bytes) or tokens (.bin)"),
-    TEXT("data.text", "", "UTF-8 text file; implies data.source: text"),
+         "grammar (built in), text (bytes), tokens (llm.c, FineWeb .bin), nanogpt (.bin "
+         "without header) or megatron (.bin and .idx)"),
+    TEXT("data.text", "",
+         "text files, whose bytes are the tokens (GPT-2 tokens: pipelag tokenize); "
+         "patterns and several names between spaces are one stream; implies "
+         "data.source: text"),
     TEXT("data.tokens", "",
-         "llm.c/FineWeb .bin token shard; implies data.source: tokens"),
-    TEXT("data.valid", "", "separate validation file of the same kind"),
+         "token files, likewise; implies data.source: tokens unless it says nanogpt or "
+         "megatron"),
+    TEXT("data.valid", "", "separate validation files of the same kind"),
     REAL("data.valid_fraction", "0.05", 0.0001, 0.5, "",
          "last part of the data kept for validation"),
+    NAME("data.order", "draw", NULL,
+         "training windows: draw at random places, with replacement; epoch: each once "
+         "an epoch, shuffled; file: each once an epoch, as they lie"),
 
     NAME("train.device", "host", NULL, "device that computes"),
     INT("train.updates", "300", 1, 1e9, "", "optimizer updates"),

@@ -12,7 +12,8 @@ enum pl_purpose {
     PL_RNG_NOISE = 3,  /* gradient noise of convex problems */
     PL_RNG_CORPUS = 4, /* the synthetic grammar */
     PL_RNG_TEST = 5,   /* tests */
-    PL_RNG_JITTER = 6  /* simulated times that vary */
+    PL_RNG_JITTER = 6, /* simulated times that vary */
+    PL_RNG_SHUFFLE = 7 /* permutation of the windows of an epoch */
 };
 
 /* 128 random bits. */

@@ -22,6 +22,7 @@ struct pl_arm {
     struct pl_segment segments[PL_MAX_SEGMENTS];
     const char *schedules[PL_MAX_SEGMENTS]; /* names */
     int n_segments;
+    uint64_t data;    /* its fingerprint; 0: pl_experiment_data was not called */
     double end_s;     /* simulated end of the last update */
     bool nostash;     /* of its schedules one keeps no old weights for the backward */
     double *stage_c;  /* corrector.stage_c, [stages]; NULL: not given */
@@ -59,8 +60,12 @@ static inline uint64_t pl_job_seed(const struct pl_experiment *e, int job)
 struct pl_optim pl_arm_optim(const struct pl_arm *arm);
 struct pl_rate pl_arm_rate(const struct pl_arm *arm);
 
+/* Look at the data of every arm, before jobs are run or their fingerprints taken.
+ * Errors: those of pl_setup_data. */
+int pl_experiment_data(struct pl_experiment *e);
+
 /* What identifies a job's results: everything in the arm's configuration that changes a
- * row, and the seed. */
+ * row, the content of its data (sampled, train/data.h), and the seed. */
 uint64_t pl_job_fingerprint(const struct pl_experiment *e, int job);
 
 /* Open device, data and problem and train one job in this process. stop may be set by a

@@ -18,6 +18,7 @@ void pl_cmd_register_families(void)
     pl_config_register("problem.activation", pl_dense_activations);
     pl_config_register("train.device", pl_device_names);
     pl_config_register("data.source", pl_data_names);
+    pl_config_register("data.order", pl_data_order_names);
     pl_config_register("optimizer.name", pl_optim_names());
     pl_config_register("cost.optimizer", pl_update_rules);
     pl_config_register("corrector.name", pl_corrector_names());

@@ -5,17 +5,16 @@
 #include "base/err.h"
 #include "base/file.h"
 #include "cli/experiment.h"
+#include "cli/setup_data.h"
 #include "cli/setup_problem.h"
 
-/* Keys that change no row: where and how often things are written, how many at a time.
- */
-static const char *const neutral_keys[] = {"train.workers",
-                                           "train.checkpoint_s",
-                                           "schedule.updates",
-                                           "baseline",
-                                           "arms.only",
-                                           "arms.skip",
-                                           NULL};
+/* Keys that change no row: where and how often things are written, how many at a time,
+ * and names of files, whose content counts. */
+static const char *const neutral_keys[] = {"train.workers",    "train.checkpoint_s",
+                                           "schedule.updates", "baseline",
+                                           "arms.only",        "arms.skip",
+                                           "data.text",        "data.tokens",
+                                           "data.valid",       NULL};
 
 static uint64_t hash_text(const char *text)
 {
@@ -37,6 +36,7 @@ uint64_t pl_job_fingerprint(const struct pl_experiment *e, int job)
         hash = (hash ^ hash_text(value)) * 0x100000001b3u;
         free(value);
     }
+    hash = (hash ^ pl_job_arm(e, job)->data) * 0x100000001b3u;
     return hash ^ pl_job_seed(e, job) * 0x9e3779b97f4a7c15u;
 }
 
@@ -53,37 +53,35 @@ static void close_parts(struct parts *p)
     if (p->device) p->device->close();
 }
 
-static int open_data(const struct pl_config *c, int T, struct pl_data **data)
-{
-    const char *text = pl_config_text(c, "data.text");
-    const char *tokens = pl_config_text(c, "data.tokens");
-    const char *valid = pl_config_text(c, "data.valid");
-    const char *source = *text     ? "text"
-                         : *tokens ? "tokens"
-                                   : pl_config_text(c, "data.source");
-    if (*text && *tokens)
-        return pl_fail(PL_ECONFIG,
-                       "%s: data.text and data.tokens are both given, one is "
-                       "expected",
-                       pl_config_where(c, "data.tokens"));
-    if (strcmp(source, "grammar") && !*text && !*tokens)
-        return pl_fail(PL_ECONFIG, "%s: data.source: %s needs a file, set data.%s",
-                       pl_config_where(c, "data.source"), source, source);
-    return pl_data_open(source, *text ? text : tokens, *valid ? valid : NULL,
-                        pl_config_real(c, "data.valid_fraction"),
-                        (int)pl_config_int(c, "model.vocab"), T, data);
-}
-
 static int open_parts(const struct pl_arm *arm, struct parts *p)
 {
     const struct pl_config *c = arm->config;
     int rc = 0;
     if (pl_setup_problem_type(c)->on_data)
-        rc = open_data(c, (int)pl_config_int(c, "train.seq"), &p->data);
+        rc = pl_setup_data(c, (int)pl_config_int(c, "train.seq"), &p->data);
     if (!rc) rc = pl_device_get(pl_config_text(c, "train.device"), &p->device);
     if (!rc)
         rc = pl_setup_problem(c, &arm->model, p->device, arm->versions.stages,
                               &p->problem);
+    return rc;
+}
+
+static uint64_t data_of(const struct parts *p)
+{
+    return p->data ? pl_data_fingerprint(p->data) : 0;
+}
+
+int pl_experiment_data(struct pl_experiment *e)
+{
+    int rc = 0;
+    for (int i = 0; i < e->n_arms && !rc; i++) {
+        const struct pl_config *c = e->arms[i].config;
+        struct parts p = {0};
+        if (pl_setup_problem_type(c)->on_data)
+            rc = pl_setup_data(c, (int)pl_config_int(c, "train.seq"), &p.data);
+        if (!rc) e->arms[i].data = data_of(&p);
+        close_parts(&p);
+    }
     return rc;
 }
 
@@ -171,6 +169,8 @@ int pl_job_run(const struct pl_experiment *e, int job, const char *checkpoint,
     const struct pl_arm *arm = pl_job_arm(e, job);
     struct parts p = {0};
     int rc = open_parts(arm, &p);
+    if (!rc && data_of(&p) != arm->data)
+        rc = pl_fail(PL_EINPUT, "%s: the data has changed since the start", arm->name);
     if (!rc) {
         struct pl_run_spec spec;
         fill_spec(arm, &p, &spec);

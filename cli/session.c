@@ -242,6 +242,7 @@ int pl_session_open(struct pl_session *s)
     s->finished = PL_NEW(pl_session_jobs(s), bool);
     s->results = PL_NEW(pl_session_jobs(s), struct pl_run_result);
     rc = try_report(s);
+    if (!rc) rc = pl_experiment_data(&s->experiment);
     if (!rc) rc = probe(s);
     if (!rc) rc = choose_workers(s);
     if (!rc) rc = check_output(s);

@@ -1,3 +1,4 @@
 # tests of train/
 include tests/net.mk
 include tests/loop.mk
+include tests/data.mk

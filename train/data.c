@@ -7,25 +7,33 @@
 
 #include "base/err.h"
 #include "base/mem.h"
-#include "base/rng.h"
+#include "train/data_order.h"
 #include "train/data_source.h"
 
 enum { N_SPLITS = 2 };
+/* What is read of a stream when it is opened: PLACES blocks of PLACE_TOKENS, evenly
+ * spaced; all of it up to 2 Mi tokens. */
+enum { PLACES = 64, PLACE_TOKENS = 1 << 15 };
 
-static const struct pl_data_type *const types[] = {&pl_data_grammar, &pl_data_text,
-                                                   &pl_data_token_file, NULL};
-const char *const pl_data_names[] = {"grammar", "text", "tokens", NULL};
+static const struct pl_data_type *const types[] = {
+    &pl_data_grammar, &pl_data_text,     &pl_data_token_file,
+    &pl_data_nanogpt, &pl_data_megatron, NULL};
+const char *const pl_data_names[] = {"grammar", "text",     "tokens",
+                                     "nanogpt", "megatron", NULL};
 
 struct span {
-    const struct pl_source *source;
+    struct pl_source *source;
     int64_t first, n; /* tokens */
 };
 
 struct pl_data {
     const struct pl_data_type *type;
-    int T;
+    int T, vocab;
+    enum pl_data_order order;
+    uint64_t fingerprint;
     struct pl_source sources[N_SPLITS]; /* the second only with a validation file */
     struct span spans[N_SPLITS];
+    int32_t *row; /* [T+1] */
 };
 
 static const struct pl_data_type *find(const char *name)
@@ -35,45 +43,67 @@ static const struct pl_data_type *find(const char *name)
     return NULL;
 }
 
-static int check_ids(const struct pl_source *s, int vocab)
+static uint64_t mix(uint64_t hash, uint64_t value) /* FNV-1a, a word at a time */
 {
-    for (int64_t i = 0; i < s->n; i++) {
-        int32_t id = pl_source_token(s, i);
-        if (id >= vocab)
-            return pl_fail(PL_EINPUT,
-                           "%s: token %" PRId64 " (byte offset %" PRId64
-                           ") has id %" PRId32 ", expected below the vocabulary of %d",
-                           s->name, i, (int64_t)s->header + i * s->width, id, vocab);
+    hash = (hash ^ value) * UINT64_C(0x100000001b3);
+    return hash ^ hash >> 32;
+}
+
+/* Check the ids at some places, and hash them. */
+static int sample(struct pl_source *s, int vocab, uint64_t *hash)
+{
+    int32_t *ids = PL_NEW(PLACE_TOKENS, int32_t);
+    int64_t places = (s->n + PLACE_TOKENS - 1) / PLACE_TOKENS;
+    if (places > PLACES) places = PLACES;
+    int rc = 0;
+    *hash = mix(*hash, (uint64_t)s->n);
+    for (int i = 0; i < s->n_shards; i++)
+        *hash = mix(mix(*hash, (uint64_t)s->shards[i].bytes), s->shards[i].type);
+    for (int64_t i = 0; i < places && !rc; i++) {
+        int64_t n = s->n < PLACE_TOKENS ? s->n : PLACE_TOKENS, gaps = places - 1;
+        int64_t first = gaps ? (int64_t)((__int128)i * (s->n - n) / gaps) : 0;
+        rc = pl_source_read(s, first, n, vocab, ids);
+        for (int64_t j = 0; j < n && !rc; j++) *hash = mix(*hash, (uint64_t)ids[j]);
     }
-    return 0;
+    free(ids);
+    return rc;
 }
 
 static int check_length(const struct span *span, const char *split, int T)
 {
     if (span->n > T) return 0;
     return pl_fail(PL_EINPUT,
-                   "%s: %s part too short: %" PRId64
+                   "%s%s: %s part too short: %" PRId64
                    " tokens, expected at least %d (sequence length + 1)",
-                   span->source->name, split, span->n, T + 1);
+                   span->source->shards[0].path,
+                   span->source->n_shards > 1 ? " and others" : "", split, span->n,
+                   T + 1);
+}
+
+static int open_source(struct pl_data *data, int which, const char *path)
+{
+    int rc = pl_source_open(data->type, path, &data->sources[which]);
+    return rc ? rc : sample(&data->sources[which], data->vocab, &data->fingerprint);
 }
 
 /* Load into data, which stays valid for pl_data_free whatever the outcome. */
 static int load(struct pl_data *data, const char *path, const char *valid_path,
-                double valid_fraction, int vocab)
+                double valid_fraction)
 {
-    const struct pl_source *s = &data->sources[0];
-    int rc = data->type->load(path, &data->sources[0]);
-    if (rc || (rc = check_ids(s, vocab))) return rc;
+    struct pl_source *s = &data->sources[0];
+    for (const char *c = data->type->name; *c; c++)
+        data->fingerprint = mix(data->fingerprint, (unsigned char)*c);
+    int rc = open_source(data, 0, path);
+    if (rc) return rc;
     int64_t n_valid = valid_path ? 0 : (int64_t)((double)s->n * valid_fraction);
     data->spans[PL_SPLIT_TRAIN] = (struct span){s, 0, s->n - n_valid};
     data->spans[PL_SPLIT_VALID] = (struct span){s, s->n - n_valid, n_valid};
     if (valid_path) {
-        const struct pl_source *v = &data->sources[1];
-        if ((rc = data->type->load(valid_path, &data->sources[1])) ||
-            (rc = check_ids(v, vocab)))
-            return rc;
+        struct pl_source *v = &data->sources[1];
+        if ((rc = open_source(data, 1, valid_path))) return rc;
         data->spans[PL_SPLIT_VALID] = (struct span){v, 0, v->n};
     }
+    data->fingerprint = mix(data->fingerprint, (uint64_t)n_valid);
     if ((rc = check_length(&data->spans[PL_SPLIT_TRAIN], "training", data->T)))
         return rc;
     if (!valid_path && valid_fraction == 0) return 0; /* no validation asked for */
@@ -86,9 +116,9 @@ int pl_data_open(const char *name, const char *path, const char *valid_path,
     *out = NULL;
     const struct pl_data_type *type = find(name);
     if (!type) return pl_fail_unknown(PL_ECONFIG, "data", "kind", name, pl_data_names);
-    if (type->needs_path && !path)
+    if (!type->make && !path)
         return pl_fail(PL_ECONFIG, "data: kind '%s' needs a path", name);
-    if (!type->needs_path && valid_path)
+    if (type->make && valid_path)
         return pl_fail(PL_ECONFIG, "data: kind '%s' takes no validation file", name);
     if (!(valid_fraction >= 0 && valid_fraction < 1))
         return pl_fail(PL_ECONFIG, "data: validation fraction %g, expected in [0, 1)",
@@ -100,13 +130,13 @@ int pl_data_open(const char *name, const char *path, const char *valid_path,
     struct pl_data *data = PL_NEW(1, struct pl_data);
     data->type = type;
     data->T = T;
-    int rc = load(data, path, valid_path, valid_fraction, vocab);
+    data->vocab = vocab;
+    data->row = PL_NEW(T + 1, int32_t);
+    int rc = load(data, path, valid_path, valid_fraction);
     if (rc) {
         pl_data_free(data);
         return rc;
     }
-    for (int i = 0; i < N_SPLITS; i++)
-        data->sources[i].name = NULL; /* was the caller's */
     *out = data;
     return 0;
 }
@@ -115,7 +145,13 @@ void pl_data_free(struct pl_data *data)
 {
     if (!data) return;
     for (int i = 0; i < N_SPLITS; i++) pl_source_free(&data->sources[i]);
+    free(data->row);
     free(data);
+}
+
+void pl_data_set_order(struct pl_data *data, enum pl_data_order order)
+{
+    data->order = order;
 }
 
 int64_t pl_data_tokens(const struct pl_data *data, enum pl_split split)
@@ -128,32 +164,39 @@ double pl_data_bytes_per_token(const struct pl_data *data)
     return data->type->bytes_per_token;
 }
 
+uint64_t pl_data_fingerprint(const struct pl_data *data)
+{
+    return data->fingerprint;
+}
+
 /* The T+1 tokens from start of the span: inputs, and the same shifted by one. */
-static void window(const struct pl_data *data, enum pl_split split, int64_t start,
-                   int32_t *tokens, int32_t *targets)
+static int window(const struct pl_data *data, enum pl_split split, int64_t start,
+                  int32_t *tokens, int32_t *targets)
 {
     const struct span *span = &data->spans[split];
-    assert(start >= 0 && start + data->T < span->n);
-    for (int t = 0; t < data->T; t++) {
-        tokens[t] = pl_source_token(span->source, span->first + start + t);
-        targets[t] = pl_source_token(span->source, span->first + start + t + 1);
-    }
+    const int T = data->T;
+    assert(start >= 0 && start + T < span->n);
+    int rc = pl_source_read(span->source, span->first + start, T + 1, data->vocab,
+                            data->row);
+    if (rc) return rc;
+    memcpy(tokens, data->row, sizeof *tokens * (size_t)T);
+    memcpy(targets, data->row + 1, sizeof *targets * (size_t)T);
+    return 0;
 }
 
-void pl_data_train(const struct pl_data *data, uint64_t seed, int64_t k,
-                   int32_t *tokens, int32_t *targets)
+int pl_data_train(const struct pl_data *data, uint64_t seed, int64_t k, int32_t *tokens,
+                  int32_t *targets)
 {
-    uint64_t starts = (uint64_t)(data->spans[PL_SPLIT_TRAIN].n - data->T);
-    window(data, PL_SPLIT_TRAIN,
-           (int64_t)pl_rng_below(seed, PL_RNG_DATA, (uint64_t)k, 0, starts), tokens,
-           targets);
+    int64_t n = data->spans[PL_SPLIT_TRAIN].n;
+    return window(data, PL_SPLIT_TRAIN, pl_data_start(data->order, seed, k, n, data->T),
+                  tokens, targets);
 }
 
-void pl_data_valid(const struct pl_data *data, int64_t k, int64_t n_windows,
-                   int32_t *tokens, int32_t *targets)
+int pl_data_valid(const struct pl_data *data, int64_t k, int64_t n_windows,
+                  int32_t *tokens, int32_t *targets)
 {
     assert(k >= 0 && k < n_windows);
     int64_t starts = data->spans[PL_SPLIT_VALID].n - data->T;
-    window(data, PL_SPLIT_VALID, (int64_t)((__int128)k * starts / n_windows), tokens,
-           targets);
+    return window(data, PL_SPLIT_VALID, (int64_t)((__int128)k * starts / n_windows),
+                  tokens, targets);
 }

@@ -154,17 +154,12 @@ static void paragraph(struct writer *w)
     }
 }
 
-static int load(const char *path, struct pl_source *out)
+static char *make(int64_t *n)
 {
-    (void)path;
     struct writer w = {.text = PL_NEW(TARGET_BYTES + SLACK, char)};
     while (w.n < TARGET_BYTES) paragraph(&w);
-    *out = (struct pl_source){.name = "grammar",
-                              .bytes = (const unsigned char *)w.text,
-                              .n = (int64_t)w.n,
-                              .width = 1,
-                              .text = w.text};
-    return 0;
+    *n = (int64_t)w.n;
+    return w.text;
 }
 
 const struct pl_data_type pl_data_grammar = {
@@ -172,6 +167,6 @@ const struct pl_data_type pl_data_grammar = {
     .summary = "a megabyte of English-like text from a seeded grammar, as bytes",
     .source = "arXiv 1611.01368 (agreement across clauses)",
     .bytes_per_token = 1,
-    .needs_path = false,
-    .load = load,
+    .make = make,
+    .suffix = "",
 };

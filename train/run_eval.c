@@ -8,10 +8,11 @@ static int chunk_loss(struct pl_run_state *run, int64_t first, int B,
     const struct pl_run_spec *spec = run->spec;
     const size_t T = (size_t)spec->T, n = (size_t)B * T;
     int32_t *tokens = run->host, *targets = run->host + n;
-    for (int b = 0; b < B; b++)
-        pl_data_valid(spec->data, first + b, spec->eval_sequences,
-                      tokens + (size_t)b * T, targets + (size_t)b * T);
-    int rc = spec->device->upload(run->tokens, tokens, sizeof(int32_t) * n);
+    int rc = 0;
+    for (int b = 0; b < B && !rc; b++)
+        rc = pl_data_valid(spec->data, first + b, spec->eval_sequences,
+                           tokens + (size_t)b * T, targets + (size_t)b * T);
+    if (!rc) rc = spec->device->upload(run->tokens, tokens, sizeof(int32_t) * n);
     if (!rc) rc = spec->device->upload(run->targets, targets, sizeof(int32_t) * n);
     if (rc) return rc;
     struct pl_batch batch = {.B = B,

@@ -1,0 +1,55 @@
+#include "cli/setup_data.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "base/err.h"
+
+/* The kind of data: data.source, or what the key that names the files implies. */
+static int find_source(const struct pl_config *c, const char **source,
+                       const char **files)
+{
+    const char *text = pl_config_text(c, "data.text");
+    const char *tokens = pl_config_text(c, "data.tokens");
+    const bool given = pl_config_given(c, "data.source");
+    *source = pl_config_text(c, "data.source");
+    *files = *text ? text : tokens;
+    if (*text && *tokens)
+        return pl_fail(PL_ECONFIG,
+                       "%s: data.text and data.tokens are both given, one is "
+                       "expected",
+                       pl_config_where(c, "data.tokens"));
+    if (!given && **files) *source = *text ? "text" : "tokens";
+    const bool made = !strcmp(*source, "grammar"), bytes = !strcmp(*source, "text");
+    if (made || **files) {
+        if (made || bytes == (*text != 0)) return 0;
+        return pl_fail(PL_ECONFIG,
+                       "%s: data.source: %s reads data.%s, data.%s is given",
+                       pl_config_where(c, "data.source"), *source,
+                       bytes ? "text" : "tokens", bytes ? "tokens" : "text");
+    }
+    return pl_fail(PL_ECONFIG, "%s: data.source: %s needs a file, set data.%s",
+                   pl_config_where(c, "data.source"), *source,
+                   bytes ? "text" : "tokens");
+}
+
+static enum pl_data_order order_of(const struct pl_config *c)
+{
+    const char *name = pl_config_text(c, "data.order");
+    int i = 0;
+    while (pl_data_order_names[i + 1] && strcmp(pl_data_order_names[i], name)) i++;
+    return (enum pl_data_order)i;
+}
+
+int pl_setup_data(const struct pl_config *config, int T, struct pl_data **out)
+{
+    const char *source, *files, *valid = pl_config_text(config, "data.valid");
+    *out = NULL;
+    int rc = find_source(config, &source, &files);
+    if (!rc)
+        rc = pl_data_open(source, files, *valid ? valid : NULL,
+                          pl_config_real(config, "data.valid_fraction"),
+                          (int)pl_config_int(config, "model.vocab"), T, out);
+    if (!rc) pl_data_set_order(*out, order_of(config));
+    return rc;
+}

@@ -1,0 +1,12 @@
+/* The keys data.*: what an arm is trained on. */
+#ifndef PL_CLI_SETUP_DATA_H
+#define PL_CLI_SETUP_DATA_H
+
+#include "base/config.h"
+#include "train/data.h"
+
+/* The data of a configuration for sequences of T tokens. Errors: those of pl_data_open;
+ * PL_ECONFIG naming the key. *out is NULL then; released with pl_data_free. */
+int pl_setup_data(const struct pl_config *config, int T, struct pl_data **out);
+
+#endif
