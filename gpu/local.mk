@@ -5,6 +5,7 @@ noinst_LIBRARIES += %D%/libgpu.a
 %C%_libgpu_a_SOURCES = %D%/device.c %D%/device.h %D%/ops.h %D%/hostmem.c %D%/hostmem.h \
   %D%/svd.c %D%/svd.h %D%/ref.c %D%/ref.h %D%/ref_vector.c %D%/ref_layers.c \
   %D%/ref_attention.c \
+  %D%/host_lapack.c %D%/host_lapack.h \
   %D%/host.c %D%/host.h %D%/host_base.c %D%/host_avx2.c %D%/host_avx512.c \
   %D%/host_gemm.h %D%/host_vector.h %D%/host_layers.h %D%/host_attention.h
 %C%_libgpu_a_CPPFLAGS = $(AM_CPPFLAGS) $(OPENBLAS_CFLAGS)
