@@ -19,7 +19,7 @@ int pl_cuda_mul(size_t n, float a, const float *x, const float *z, float b, floa
 
 struct ratio_floats {
     enum pl_along along;
-    float a, b, s, eps, least; /* d = max(s sqrt(v) + eps, least) */
+    float a, b, s, under, eps, least; /* d = max(s sqrt(v + under) + eps, least) */
 };
 
 static __global__ void ratio_kernel(size_t size, int n, struct ratio_floats r,
@@ -29,7 +29,7 @@ static __global__ void ratio_kernel(size_t size, int n, struct ratio_floats r,
         size_t k = r.along == PL_EACH  ? i
                    : r.along == PL_ROW ? i / (size_t)n
                                        : i % (size_t)n;
-        float d = fmaxf(r.s * sqrtf(v[k]) + r.eps, r.least);
+        float d = fmaxf(r.s * sqrtf(v[k] + r.under) + r.eps, r.least);
         y[i] = r.b == 0 ? r.a * x[i] / d : r.a * x[i] / d + r.b * y[i];
     }
 }
@@ -43,6 +43,7 @@ int pl_cuda_ratio(int m, int n, const struct pl_ratio_args *args, const float *x
                              (float)args->a,
                              (float)args->b,
                              (float)args->s,
+                             (float)args->under,
                              args->clamp ? 0 : (float)args->eps,
                              args->clamp ? (float)args->eps : 0};
     int blocks = pl_cuda_blocks(size, PL_BLOCKS_MAX);

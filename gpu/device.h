@@ -37,8 +37,8 @@ enum pl_along { PL_EACH, PL_ROW, PL_COLUMN };
 struct pl_ratio_args {
     enum pl_along along;
     double a, b; /* y = a x / d + b y */
-    double s, eps;
-    bool clamp; /* d = max(s sqrt(v), eps), else s sqrt(v) + eps */
+    double s, eps, under;
+    bool clamp; /* d = max(s sqrt(v + under), eps), else s sqrt(v + under) + eps */
 };
 
 struct pl_device {

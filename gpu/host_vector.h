@@ -17,12 +17,12 @@ int HOST(mul)(size_t n, float a, const float *x, const float *z, float b, float 
 }
 
 struct ratio {
-    float a, b, s, eps, least; /* d = max(s sqrt(v) + eps, least) */
+    float a, b, s, under, eps, least; /* d = max(s sqrt(v + under) + eps, least) */
 };
 
 static inline float ratio_divisor(const struct ratio *r, float v)
 {
-    float d = r->s * __builtin_sqrtf(v) + r->eps;
+    float d = r->s * __builtin_sqrtf(v + r->under) + r->eps;
     return d > r->least ? d : r->least;
 }
 
@@ -42,7 +42,10 @@ static void ratio_each(size_t n, struct ratio r, const float *x, const float *v,
 int HOST(ratio)(int m, int n, const struct pl_ratio_args *args, const float *x,
                 const float *v, float *y)
 {
-    struct ratio r = {(float)args->a, (float)args->b, (float)args->s,
+    struct ratio r = {(float)args->a,
+                      (float)args->b,
+                      (float)args->s,
+                      (float)args->under,
                       args->clamp ? 0 : (float)args->eps,
                       args->clamp ? (float)args->eps : 0};
     const size_t width = (size_t)n;

@@ -19,7 +19,7 @@ int pl_ref_ratio(int m, int n, const struct pl_ratio_args *args, const float *x,
             size_t e = (size_t)i * (size_t)n + (size_t)j;
             size_t k =
                 args->along == PL_EACH ? e : (size_t)(args->along == PL_ROW ? i : j);
-            double root = args->s * sqrt((double)v[k]);
+            double root = args->s * sqrt(v[k] + args->under);
             double d = args->clamp ? fmax(root, args->eps) : root + args->eps;
             y[e] = (float)(args->a * x[e] / d + (args->b == 0 ? 0.0 : args->b * y[e]));
         }

@@ -47,7 +47,7 @@ static size_t along_index(enum pl_along along, int n, size_t e)
     return along == PL_EACH ? e : along == PL_ROW ? e / (size_t)n : e % (size_t)n;
 }
 
-/* The root's two roundings and s, eps, the quotient, a, b, the sum: 8 u. */
+/* Half a rounding of v + under; the root, s, eps, the quotient, a, b, the sum: 8 u. */
 static void ratio_one(struct trial *t, int m, int n, const struct pl_ratio_args *p)
 {
     const size_t size = (size_t)m * (size_t)n;
@@ -56,7 +56,7 @@ static void ratio_one(struct trial *t, int m, int n, const struct pl_ratio_args 
     double *want = PL_NEW(2 * size, double), *weight = want + size;
     for (size_t e = 0; e < size; e++) v[e] = e % 7 == 3 ? 0 : v[e] * v[e];
     for (size_t e = 0; e < size; e++) {
-        double root = p->s * sqrt((double)v[along_index(p->along, n, e)]);
+        double root = p->s * sqrt(v[along_index(p->along, n, e)] + p->under);
         double d = p->clamp ? fmax(root, p->eps) : root + p->eps;
         double left = p->a * x[e] / d, right = p->b == 0 ? 0 : p->b * y[e];
         want[e] = left + right;
@@ -78,13 +78,14 @@ static void ratio_one(struct trial *t, int m, int n, const struct pl_ratio_args 
 void check_ratio(struct trial *t)
 {
     for (int k = 0; k < SHAPES; k++)
-        for (int form = 0; form < 12; form++) {
+        for (int form = 0; form < 18; form++) {
             struct pl_ratio_args p = {.along = (enum pl_along)(form % 3),
                                       .a = 0.3,
                                       .b = form / 3 % 2 ? -0.7 : 0,
                                       .s = 1.25,
-                                      .eps = form / 6 ? 0.5 : 1e-3,
-                                      .clamp = form / 6};
+                                      .eps = form / 6 == 1 ? 0.5 : 1e-3,
+                                      .under = form / 6 == 2 ? 0.25 : 0,
+                                      .clamp = form / 6 == 1};
             ratio_one(t, shapes[k][0], shapes[k][1], &p);
         }
 }
