@@ -213,7 +213,8 @@ const struct pl_key pl_keys[] = {
     INT("problem.seed", "1", 0, 1e15, "",
         "of what is the same for all seeds of a run: rotation, samples, teacher"),
     INT("problem.size", "64", 1, 65536, "",
-        "quadratic: coordinates, or rows of a matrix; logistic: features; factor: rows; "
+        "quadratic: coordinates, or rows of a matrix; logistic: features; factor: "
+        "rows; "
         "mlp: inputs"),
     INT("problem.cols", "0", 0, 65536, "",
         "quadratic: columns of the matrix, 0: a vector; factor: columns, 0: rows"),
@@ -225,8 +226,7 @@ const struct pl_key pl_keys[] = {
     REAL("problem.kappa", "100", 1, 1e30, "",
          "spectrum log, linear: condition number, largest over smallest"),
     REAL("problem.power", "1", 0, 100, "", "spectrum power: its exponent"),
-    TEXT("problem.values", "",
-         "spectrum list: all of them, separated by commas"),
+    TEXT("problem.values", "", "spectrum list: all of them, separated by commas"),
     REAL("problem.rotation", "0", 0, 1, "",
          "eigenbasis of the spectrum: 0 along the axes, 1 a random orthogonal one, "
          "between: the orthogonalised mean of both"),
@@ -310,6 +310,12 @@ const struct pl_key pl_keys[] = {
          "over the whole model or per stage; auto: global where the delay is uniform"),
     NAME("delay.fidelity", "auto", fidelities,
          "weights that a gradient is taken at: see pipelag-run(1)"),
+    TEXT("delay.tau", "",
+         "delays instead of the schedule's: one, or one for each stage, 'T' or 'A..B' "
+         "drawn anew for every microbatch"),
+    TEXT("delay.trace", "",
+         "version map instead of the schedule's: FILE[:ARM] as sim -o writes it"),
+    INT("delay.seed", "1", 0, 9e15, "", "of delays that are drawn"),
     NAME("corrector.name", "none", NULL, "delay corrector"),
     REAL("corrector.c", "nan", -100, 100, "", "look-ahead; nan: the corrector's own"),
     TEXT("corrector.stage_c", "",

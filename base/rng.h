@@ -7,13 +7,14 @@
 #include <stdint.h>
 
 enum pl_purpose {
-    PL_RNG_DATA = 1,   /* which window of the text */
-    PL_RNG_INIT = 2,   /* initial weights: a = parameter number, b = element */
-    PL_RNG_NOISE = 3,  /* gradient noise of convex problems */
-    PL_RNG_CORPUS = 4, /* the synthetic grammar */
-    PL_RNG_TEST = 5,   /* tests */
-    PL_RNG_JITTER = 6, /* simulated times that vary */
-    PL_RNG_SHUFFLE = 7 /* permutation of the windows of an epoch */
+    PL_RNG_DATA = 1,    /* which window of the text */
+    PL_RNG_INIT = 2,    /* initial weights: a = parameter number, b = element */
+    PL_RNG_NOISE = 3,   /* gradient noise of convex problems */
+    PL_RNG_CORPUS = 4,  /* the synthetic grammar */
+    PL_RNG_TEST = 5,    /* tests */
+    PL_RNG_JITTER = 6,  /* simulated times that vary */
+    PL_RNG_SHUFFLE = 7, /* permutation of the windows of an epoch */
+    PL_RNG_DELAY = 8    /* random delays */
 };
 
 /* 128 random bits. */

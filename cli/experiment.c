@@ -98,6 +98,7 @@ static int simulate_stretch(struct pl_arm *arm, const struct pl_stretch *s, int 
     if (!rc) rc = pl_setup_cost(arm->config, s->type, &shape, &cost, NULL);
     if (!rc) rc = pl_cost_scale(&cost, arm->cost_factor);
     if (!rc) rc = pl_simulate(s->type, &shape, &cost, arm->global_clip, &sim);
+    if (!rc && (rc = pl_setup_delay(arm->config, &sim))) pl_simulation_free(&sim);
     pl_shape_free(&shape);
     if (rc) {
         pl_cost_free(&cost);
@@ -167,6 +168,13 @@ static int read_stage_c(struct pl_arm *arm)
     return 0;
 }
 
+static bool map_is_nostash(const struct pl_versions *v)
+{
+    for (int64_t i = 0; i < v->stages * v->n_micro; i++)
+        if (v->backward[i] != v->forward[i]) return true;
+    return false;
+}
+
 static int arm_simulate(struct pl_arm *arm)
 {
     const struct pl_config *c = arm->config;
@@ -189,6 +197,7 @@ static int arm_simulate(struct pl_arm *arm)
     for (int i = 0; i < arm->n_segments && !rc; i++)
         rc = simulate_stretch(arm, &stretches[i], m, i == shown);
     if (!rc) rc = read_stage_c(arm);
+    if (!rc && pl_setup_has_delay(c)) arm->nostash = map_is_nostash(&arm->versions);
     if (!rc) arm->end_s = arm->versions.done_s[arm->versions.updates - 1];
     free(segments);
     return rc;

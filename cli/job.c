@@ -6,15 +6,22 @@
 #include "base/file.h"
 #include "cli/experiment.h"
 #include "cli/setup_data.h"
+#include "cli/setup.h"
 #include "cli/setup_problem.h"
 
 /* Keys that change no row: where and how often things are written, how many at a time,
  * and names of files, whose content counts. */
-static const char *const neutral_keys[] = {"train.workers",    "train.checkpoint_s",
-                                           "schedule.updates", "baseline",
-                                           "arms.only",        "arms.skip",
-                                           "data.text",        "data.tokens",
-                                           "data.valid",       NULL};
+static const char *const neutral_keys[] = {"train.workers",
+                                           "train.checkpoint_s",
+                                           "schedule.updates",
+                                           "baseline",
+                                           "arms.only",
+                                           "arms.skip",
+                                           "data.text",
+                                           "data.tokens",
+                                           "data.valid",
+                                           "delay.trace",
+                                           NULL};
 
 static uint64_t hash_text(const char *text)
 {
@@ -37,6 +44,11 @@ uint64_t pl_job_fingerprint(const struct pl_experiment *e, int job)
         free(value);
     }
     hash = (hash ^ pl_job_arm(e, job)->data) * 0x100000001b3u;
+    const struct pl_versions *v = &pl_job_arm(e, job)->versions;
+    size_t cells = (size_t)v->stages * (size_t)v->n_micro * sizeof *v->forward;
+    if (*pl_config_text(c, "delay.trace")) /* a file, which may change */
+        hash ^= (uint64_t)pl_crc32(0, v->forward, cells) << 32 |
+                pl_crc32(0, v->backward, cells);
     return hash ^ pl_job_seed(e, job) * 0x9e3779b97f4a7c15u;
 }
 
@@ -89,6 +101,7 @@ static enum pl_clip_scope scope_of(const struct pl_arm *arm)
 {
     const char *scope = pl_config_text(arm->config, "clip.scope");
     if (!strcmp(scope, "none")) return PL_CLIP_NONE;
+    if (!strcmp(scope, "auto") && pl_setup_has_delay(arm->config)) return PL_CLIP_STAGE;
     return arm->global_clip ? PL_CLIP_GLOBAL : PL_CLIP_STAGE;
 }
 
@@ -98,6 +111,7 @@ static enum pl_fidelity fidelity_of(const struct pl_arm *arm)
     for (int i = 0; pl_fidelity_names[i]; i++)
         if (!strcmp(fidelity, pl_fidelity_names[i])) return (enum pl_fidelity)i;
     if (arm->nostash) return PL_FIDELITY_NOSTASH;
+    if (pl_setup_has_delay(arm->config)) return PL_FIDELITY_STASH;
     return arm->sim.schedule.type->global_version && arm->n_segments == 1
                ? PL_FIDELITY_GLOBAL
                : PL_FIDELITY_STASH;

@@ -35,6 +35,13 @@ int pl_setup_links(const struct pl_config *config, const struct pl_estimate *est
 int pl_setup_barrier(const struct pl_config *config,
                      const struct pl_schedule_type *type, bool *barrier);
 
+/* Does the configuration replace the schedule's version map (delay.tau, delay.trace)?
+ */
+bool pl_setup_has_delay(const struct pl_config *config);
+/* Then do so, and measure again; times stay. Errors: PL_ECONFIG, PL_EINPUT naming the
+ * key or the trace; the map is undefined then. */
+int pl_setup_delay(const struct pl_config *config, struct pl_simulation *sim);
+
 /* The whole of `pipelag sim`: one schedule, or the segments of a mixed run, with its
  * costs and the executed run. */
 struct pl_setup {

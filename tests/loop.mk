@@ -1,4 +1,5 @@
 # tests of optimizers, correctors and the training loop
+test_scripts += tests/cli_delay.sh
 test_programs += tests/test_optim tests/test_correct tests/test_run tests/test_run_spec \
   tests/test_run_llama tests/test_checkpoint tests/test_fidelity tests/test_look
 tests_test_fidelity_SOURCES = tests/test_fidelity.c tests/toy.c tests/toy.h
