@@ -113,6 +113,19 @@ struct pl_json_value pl_json_item(struct pl_json_value list, size_t i)
                 pl_printf("%s[%zu]", list.place, i));
 }
 
+bool pl_json_next(struct pl_json_value map, const char **key,
+                  struct pl_json_value *value)
+{
+    json_t *object = (json_t *)map.node; /* read only, but jansson takes no const */
+    void *at = *key ? json_object_iter_next(object, json_object_key_to_iter(*key))
+                    : json_object_iter(object); /* NULL when no map */
+    if (!at) return false;
+    *key = json_object_iter_key(at);
+    *value = make(map.file, json_object_iter_value(at),
+                  pl_printf("%s%s%s", map.place, *map.place ? "." : "", *key));
+    return true;
+}
+
 /* PL_ECONFIG "FILE: place: is VALUE, expected WHAT". */
 static int fail(struct pl_json_value value, const char *expected)
 {

@@ -43,6 +43,10 @@ size_t pl_json_length(struct pl_json_value value); /* of a list or map, else 0 *
 bool pl_json_has(struct pl_json_value map, const char *key);
 /* Entry i < length of a list. */
 struct pl_json_value pl_json_item(struct pl_json_value list, size_t i);
+/* Entry of a map after the one that *key names, in the order of the file; NULL: the
+ * first. false: there is none. *key must come from here. */
+bool pl_json_next(struct pl_json_value map, const char **key,
+                  struct pl_json_value *value);
 /* Errors: PL_ECONFIG when map is no map or has no such key. */
 int pl_json_member(struct pl_json_value map, const char *key,
                    struct pl_json_value *out);

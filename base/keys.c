@@ -139,6 +139,9 @@ const struct pl_key pl_keys[] = {
     TEXT("model.preset", "",
          "model.* keys from a built-in model, a YAML file or a Hugging Face "
          "config.json, where not given otherwise: see pipelag-model(1)"),
+    TEXT("model.weights", "",
+         "weights that training starts from: a folder of Hugging Face's form or a "
+         ".safetensors file; see pipelag-model(1)"),
     INT("model.layers", "8", 1, 10000, "", "transformer blocks"),
     INT("model.hidden", "64", 2, 1048576, "", "width of the residual stream"),
     INT("model.heads", "4", 1, 65536, "", "query heads"),

@@ -14,20 +14,27 @@
 #include "traces/figure.h"
 #include "traces/record.h"
 
-enum { OPT_RESUME = 512, OPT_FORCE, OPT_JSON };
+enum { OPT_RESUME = 512, OPT_FORCE, OPT_JSON, OPT_SAVE, OPT_SAVE_TYPE };
 enum { SNAPSHOT_S = 30 }; /* seconds between partial traces, at least */
 
 static const struct argp_option options[] = {
     {"output", 'o', "FILE", 0, "trace to write (HDF5); figures go beside it", 0},
     {"resume", OPT_RESUME, NULL, 0, "continue an interrupted run of the same FILE", 0},
     {"force", OPT_FORCE, NULL, 0, "overwrite an existing trace", 0},
+    {"save", OPT_SAVE, "DIR", 0,
+     "write the weights of every run into DIR/ARM-SEED: config.json and "
+     "model.safetensors, as Hugging Face's transformers read them",
+     0},
+    {"save-type", OPT_SAVE_TYPE, "TYPE", 0,
+     "of their numbers: F32 (default), BF16, F16", 0},
     {"json", OPT_JSON, NULL, 0, "print the table and the verdicts as JSON", 0},
     {0},
 };
 
 struct args {
     struct pl_cmd_settings settings;
-    const char *file, *output;
+    const char *file, *output, *save;
+    const struct pl_tensor_type *save_type;
     bool resume, force, json;
 };
 
@@ -50,6 +57,14 @@ static error_t parse(int option, char *arg, struct argp_state *state)
     case OPT_JSON:
         args->json = true;
         return 0;
+    case OPT_SAVE:
+        args->save = arg;
+        return 0;
+    case OPT_SAVE_TYPE:
+        args->save_type = pl_tensor_type_find(arg);
+        if (!args->save_type || !args->save_type->encode)
+            argp_error(state, "--save-type is '%s', expected F32, BF16 or F16", arg);
+        return 0;
     case ARGP_KEY_ARG:
         if (args->file)
             argp_error(state, "one FILE is expected, '%s' is a second", arg);
@@ -57,6 +72,8 @@ static error_t parse(int option, char *arg, struct argp_state *state)
         return 0;
     case ARGP_KEY_END:
         if (!args->output) argp_error(state, "-o FILE is missing: the trace to write");
+        if (args->save_type && !args->save)
+            argp_error(state, "--save-type without --save DIR");
         return 0;
     default:
         return ARGP_ERR_UNKNOWN;
@@ -160,6 +177,17 @@ static int write_results(struct pl_session *s, const struct pl_report *report,
     return rc;
 }
 
+static void tell_saved(const struct pl_session *s)
+{
+    int n = 0;
+    if (!s->save) return;
+    for (int j = 0; j < pl_session_jobs(s); j++)
+        n += pl_job_saved(&s->experiment, j, true);
+    pl_log(PL_LOG_INFO, "wrote weights of %d of %d runs into %s%s", n,
+           pl_session_jobs(s), s->save,
+           n < pl_session_jobs(s) ? "; those of diverged runs are not kept" : "");
+}
+
 /* The table is printed even when a file cannot be written. */
 static int finish(struct pl_session *s, bool as_json)
 {
@@ -169,6 +197,7 @@ static int finish(struct pl_session *s, bool as_json)
     if (rc) return rc;
     struct pl_verdict *verdicts = pl_verdicts_of(&report, &n);
     rc = write_results(s, &report, verdicts, n);
+    tell_saved(s);
     pl_workers_release_signals(); /* printing may block for long */
     print(&report, verdicts, n, as_json);
     free(verdicts);
@@ -236,6 +265,8 @@ int pl_cmd_run(int argc, char **argv)
         .output = args.output,
         .resume = args.resume,
         .force = args.force,
+        .save = args.save,
+        .save_type = args.save_type ? args.save_type : pl_tensor_type_find("F32"),
         .command = pl_cmd_settings_line(&args.settings, "pipelag run", args.file)};
     int status = run(&s, &args, &number);
     if (number) print_resume(argc, given, args.resume);

@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "cli/setup.h"
 #include "cli/setup_problem.h"
+#include "cli/setup_weights.h"
 
 static struct pl_corrector corrector_of(const struct pl_config *c, const char *name)
 {
@@ -235,6 +236,17 @@ static bool wanted(const struct pl_config *config, const char *name)
            !listed(pl_config_text(config, "arms.skip"), name);
 }
 
+/* model.weights, whose bytes count for the results. Arms with the same file follow each
+ * other. */
+static int hash_weights(struct pl_arm *arm, const struct pl_arm *before)
+{
+    const char *path = pl_config_text(arm->config, "model.weights");
+    if (!before || strcmp(path, pl_config_text(before->config, "model.weights")))
+        return pl_setup_weights_hash(arm->config, &arm->weights);
+    arm->weights = before->weights;
+    return 0;
+}
+
 static int arm_new(const struct pl_config *config, struct pl_arm *arm)
 {
     int rc = pl_config_arm(config, arm->number, &arm->config);
@@ -250,7 +262,7 @@ static int arm_new(const struct pl_config *config, struct pl_arm *arm)
 
 int pl_experiment_new(const struct pl_config *config, struct pl_experiment *out)
 {
-    struct pl_experiment e = {config, 0, pl_config_n_seeds(config), NULL};
+    struct pl_experiment e = {.config = config, .n_seeds = pl_config_n_seeds(config)};
     int rc = 0, n = pl_config_n_arms(config);
     e.arms = PL_NEW(n, struct pl_arm);
     for (int i = 0; i < n && !rc; i++) {
@@ -263,6 +275,7 @@ int pl_experiment_new(const struct pl_config *config, struct pl_experiment *out)
         arm->number = i;
         arm->name = name;
         rc = arm_new(config, arm);
+        if (!rc) rc = hash_weights(arm, e.n_arms > 1 ? arm - 1 : NULL);
     }
     if (!rc && !e.n_arms)
         rc = pl_fail(PL_ECONFIG,

@@ -8,6 +8,7 @@
 #include "sim/model.h"
 #include "sim/simulate.h"
 #include "train/run.h"
+#include "train/safetensors.h"
 
 struct pl_arm {
     int number;               /* in the product of the axes */
@@ -26,6 +27,7 @@ struct pl_arm {
     double end_s;     /* simulated end of the last update */
     bool nostash;     /* of its schedules one keeps no old weights for the backward */
     double *stage_c;  /* corrector.stage_c, [stages]; NULL: not given */
+    uint64_t weights; /* checksum of model.weights; 0: weights are drawn */
     bool global_clip; /* clip.scope, resolved; U is then a barrier over stages */
 };
 
@@ -33,6 +35,10 @@ struct pl_experiment {
     const struct pl_config *config;
     int n_arms, n_seeds;
     struct pl_arm *arms;
+    /* Where jobs leave their weights: SAVE/ARM-SEED; set by the session, NULL: nowhere.
+     */
+    const char *save;
+    const struct pl_tensor_type *save_type;
 };
 
 /* Expand the arms, simulate every schedule, check that they can be trained. Errors:
@@ -67,6 +73,11 @@ int pl_experiment_data(struct pl_experiment *e);
 /* What identifies a job's results: everything in the arm's configuration that changes a
  * row, the content of its data (sampled, train/data.h), and the seed. */
 uint64_t pl_job_fingerprint(const struct pl_experiment *e, int job);
+
+/* Folder of a job's weights; caller frees. */
+char *pl_job_save_folder(const struct pl_experiment *e, int job);
+/* Did the job leave its weights there, those after its last update or any? */
+bool pl_job_saved(const struct pl_experiment *e, int job, bool last);
 
 /* Open device, data and problem and train one job in this process. stop may be set by a
  * signal handler. Errors: those of the parts. */

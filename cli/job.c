@@ -4,10 +4,12 @@
 
 #include "base/err.h"
 #include "base/file.h"
+#include "base/mem.h"
 #include "cli/experiment.h"
 #include "cli/setup_data.h"
 #include "cli/setup.h"
 #include "cli/setup_problem.h"
+#include "cli/setup_weights.h"
 
 /* Keys that change no row: where and how often things are written, how many at a time,
  * and names of files, whose content counts. */
@@ -21,6 +23,7 @@ static const char *const neutral_keys[] = {"train.workers",
                                            "data.tokens",
                                            "data.valid",
                                            "delay.trace",
+                                           "model.weights",
                                            NULL};
 
 static uint64_t hash_text(const char *text)
@@ -49,6 +52,7 @@ uint64_t pl_job_fingerprint(const struct pl_experiment *e, int job)
     if (*pl_config_text(c, "delay.trace")) /* a file, which may change */
         hash ^= (uint64_t)pl_crc32(0, v->forward, cells) << 32 |
                 pl_crc32(0, v->backward, cells);
+    hash = (hash ^ pl_job_arm(e, job)->weights) * 0x100000001b3u;
     return hash ^ pl_job_seed(e, job) * 0x9e3779b97f4a7c15u;
 }
 
@@ -56,10 +60,14 @@ struct parts {
     const struct pl_device *device;
     struct pl_data *data;
     struct pl_problem *problem;
+    struct pl_weights *weights; /* NULL: drawn */
+    const struct pl_experiment *experiment;
+    int job;
 };
 
 static void close_parts(struct parts *p)
 {
+    pl_weights_close(p->weights);
     pl_problem_free(p->problem);
     pl_data_free(p->data);
     if (p->device) p->device->close();
@@ -75,7 +83,13 @@ static int open_parts(const struct pl_arm *arm, struct parts *p)
     if (!rc)
         rc = pl_setup_problem(c, &arm->model, p->device, arm->versions.stages,
                               &p->problem);
-    return rc;
+    return rc ? rc : pl_setup_weights(c, &arm->model, p->problem, &p->weights);
+}
+
+static int load_weights(void *files, float *const *blocks)
+{
+    struct parts *p = files;
+    return pl_weights_load(p->weights, p->problem, blocks);
 }
 
 static uint64_t data_of(const struct parts *p)
@@ -174,6 +188,52 @@ int pl_arm_probe(const struct pl_arm *arm, size_t *bytes, size_t *host_bytes,
     return rc;
 }
 
+char *pl_job_save_folder(const struct pl_experiment *e, int job)
+{
+    return pl_printf("%s/%s-%llu", e->save, pl_job_arm(e, job)->name,
+                     (unsigned long long)pl_job_seed(e, job));
+}
+
+/* What says in a file of weights whose they are, and after how many updates. */
+static const char note_job[] = "pipelag_run", note_update[] = "pipelag_update";
+
+static char *job_text(const struct pl_experiment *e, int job)
+{
+    return pl_printf("%016llx", (unsigned long long)pl_job_fingerprint(e, job));
+}
+
+bool pl_job_saved(const struct pl_experiment *e, int job, bool last)
+{
+    char *folder = pl_job_save_folder(e, job), *own = job_text(e, job);
+    char *path = pl_printf("%s/model.safetensors", folder);
+    char *run = pl_safetensors_note(path, note_job);
+    char *update = pl_safetensors_note(path, note_update);
+    bool saved = run && !strcmp(run, own) && update &&
+                 (!last || atoll(update) == pl_job_arm(e, job)->versions.updates);
+    char *const texts[] = {folder, own, path, run, update};
+    for (int i = 0; i < 5; i++) free(texts[i]);
+    return saved;
+}
+
+static int save_weights(void *files, int64_t update, const float *const *blocks)
+{
+    struct parts *p = files;
+    const struct pl_arm *arm = pl_job_arm(p->experiment, p->job);
+    char *folder = pl_job_save_folder(p->experiment, p->job);
+    char *run = job_text(p->experiment, p->job);
+    char *updates = pl_printf("%lld", (long long)update);
+    /* transformers asks for the first */
+    const struct pl_tensor_note notes[] = {
+        {"format", "pt"}, {note_job, run}, {note_update, updates}, {0}};
+    int rc = pl_setup_weights_save(folder, &arm->model,
+                                   (int)pl_config_int(arm->config, "train.seq"),
+                                   p->experiment->save_type, notes, p->problem, blocks);
+    free(folder);
+    free(run);
+    free(updates);
+    return rc;
+}
+
 int pl_job_run(const struct pl_experiment *e, int job, const char *checkpoint,
                const volatile sig_atomic_t *stop,
                void (*on_row)(void *, const struct pl_row *),
@@ -181,13 +241,16 @@ int pl_job_run(const struct pl_experiment *e, int job, const char *checkpoint,
                struct pl_run_result *out)
 {
     const struct pl_arm *arm = pl_job_arm(e, job);
-    struct parts p = {0};
+    struct parts p = {.experiment = e, .job = job};
     int rc = open_parts(arm, &p);
     if (!rc && data_of(&p) != arm->data)
         rc = pl_fail(PL_EINPUT, "%s: the data has changed since the start", arm->name);
     if (!rc) {
         struct pl_run_spec spec;
         fill_spec(arm, &p, &spec);
+        spec.load = p.weights ? load_weights : NULL;
+        spec.save = e->save ? save_weights : NULL;
+        spec.files = &p;
         spec.seed = pl_job_seed(e, job);
         spec.checkpoint = checkpoint;
         spec.fingerprint = pl_job_fingerprint(e, job);

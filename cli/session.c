@@ -217,6 +217,58 @@ static int open_checkpoint(struct pl_session *s, int job)
     return 0;
 }
 
+static bool is_empty(const char *folder)
+{
+    DIR *dir = opendir(folder);
+    bool empty = true;
+    for (struct dirent *entry; dir && empty && (entry = readdir(dir));)
+        empty = !strcmp(entry->d_name, ".") || !strcmp(entry->d_name, "..");
+    if (dir) closedir(dir);
+    return empty;
+}
+
+/* May a job's weights be written? Into a folder that is new, empty, this run's own, or
+ * that --force names. */
+static int check_save(const struct pl_session *s, int job)
+{
+    struct stat st;
+    char *folder = pl_job_save_folder(&s->experiment, job);
+    int rc = 0;
+    if ((!stat(s->save, &st) && !S_ISDIR(st.st_mode)) ||
+        (!stat(folder, &st) && !S_ISDIR(st.st_mode)))
+        rc = pl_fail(PL_EUSAGE, "%s: --save: is no folder", folder);
+    else if (!s->force && !is_empty(folder) &&
+             !(s->resume && pl_job_saved(&s->experiment, job, false)))
+        rc = pl_fail(PL_EUSAGE,
+                     "%s: --save: is not empty; --force writes config.json and "
+                     "model.safetensors into it",
+                     folder);
+    free(folder);
+    return rc;
+}
+
+static int make_folder(const char *path)
+{
+    if (!mkdir(path, 0777) || errno == EEXIST) return 0;
+    return pl_fail(PL_EIO, "%s: --save: %s", path, strerror(errno));
+}
+
+/* The folders of --save; a job that is done but left no weights must run once more,
+ * which loads and saves. */
+static int open_save(struct pl_session *s)
+{
+    int rc = 0;
+    if (!s->save) return 0;
+    rc = make_folder(s->save);
+    for (int j = 0; j < pl_session_jobs(s) && !rc; j++) {
+        char *folder = pl_job_save_folder(&s->experiment, j);
+        rc = make_folder(folder);
+        free(folder);
+        s->finished[j] &= pl_job_saved(&s->experiment, j, true);
+    }
+    return rc;
+}
+
 static int open_folder(struct pl_session *s)
 {
     if (mkdir(s->folder, 0777) && errno != EEXIST)
@@ -237,6 +289,8 @@ int pl_session_open(struct pl_session *s)
 {
     int rc = pl_experiment_new(s->config, &s->experiment);
     if (rc) return rc;
+    s->experiment.save = s->save;
+    s->experiment.save_type = s->save_type;
     s->folder = pl_printf("%s.ckpt", s->output);
     s->checkpoints = PL_NEW(pl_session_jobs(s), char *);
     s->finished = PL_NEW(pl_session_jobs(s), bool);
@@ -246,8 +300,11 @@ int pl_session_open(struct pl_session *s)
     if (!rc) rc = probe(s);
     if (!rc) rc = choose_workers(s);
     if (!rc) rc = check_output(s);
+    for (int j = 0; s->save && j < pl_session_jobs(s) && !rc; j++)
+        rc = check_save(s, j);
     if (!rc) rc = open_progress(s);
     if (!rc) rc = open_folder(s);
+    if (!rc) rc = open_save(s);
     s->snapshot = pl_clock();
     return rc;
 }

@@ -9,6 +9,8 @@
 struct pl_session {
     const char *output; /* trace to write, borrowed */
     bool resume, force;
+    const char *save; /* folder for the weights of all jobs; NULL: none; borrowed */
+    const struct pl_tensor_type *save_type;
     struct pl_config *config; /* owned */
     char *command;            /* what decides the results, for the trace; owned */
     struct pl_experiment experiment;

@@ -71,6 +71,18 @@ static void refuse(struct importer *in, const char *name, const char *why)
     if (!in->rc) in->rc = pl_fail(PL_ECONFIG, "%s: %s: %s", in->name, name, why);
 }
 
+/* rope_theta, which version 5 has inside rope_parameters. */
+static void import_rope(struct importer *in)
+{
+    struct pl_json_value rope, root = in->root;
+    if (!in->rc && pl_json_has(root, "rope_parameters")) {
+        in->rc = pl_json_member(root, "rope_parameters", &rope);
+        if (!in->rc && pl_json_has(rope, "rope_theta")) in->root = rope;
+    }
+    copy_real(in, "rope_theta", "rope_theta", 1, 1e12);
+    in->root = root;
+}
+
 /* What all types but GPT-2 share; head_dim 0 is hidden / heads. */
 static void import_common(struct importer *in, int64_t head_dim)
 {
@@ -83,7 +95,7 @@ static void import_common(struct importer *in, int64_t head_dim)
     copy(in, "num_key_value_heads", "kv_heads", 1, COUNT, heads);
     copy(in, "head_dim", "head_dim", 1, COUNT, head_dim);
     put_text(in, "tied", get_bool(in, "tie_word_embeddings", false) ? "yes" : "no");
-    copy_real(in, "rope_theta", "rope_theta", 1, 1e12);
+    import_rope(in);
     copy_real(in, "rms_norm_eps", "norm_eps", 0, 1);
 }
 

@@ -2,3 +2,4 @@
 include tests/net.mk
 include tests/loop.mk
 include tests/data.mk
+include tests/weights.mk

@@ -8,3 +8,7 @@
   %D%/wstore.c %D%/wstore.h %D%/run.c %D%/run.h \
   %D%/run_state.c %D%/run_state.h %D%/run_plan.c %D%/run_step.c %D%/run_eval.c \
   %D%/checkpoint.c %D%/checkpoint.h
+# weights in files
+%C%_libtrain_a_SOURCES += %D%/safetensors.c %D%/safetensors.h %D%/safetensors_file.h \
+  %D%/safetensors_data.c %D%/safetensors_types.c %D%/safetensors_write.c \
+  %D%/weights.c %D%/weights.h %D%/weights_names.c %D%/weights_names.h

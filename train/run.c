@@ -104,6 +104,15 @@ static int resume(struct pl_run_state *run, bool *finished)
     return run->next > 0 ? pl_run_enter(run, run->next - 1, true) : 0;
 }
 
+static int save_weights(struct pl_run_state *run)
+{
+    const struct pl_run_spec *spec = run->spec;
+    if (!spec->save || run->result.status == PL_RUN_DIVERGED) return 0;
+    for (int s = 0; s < run->plan.n_stages; s++)
+        run->forward[s] = pl_wstore_stored(&run->store, s);
+    return spec->save(spec->files, run->next, run->forward);
+}
+
 int pl_run(const struct pl_run_spec *spec, struct pl_run_result *out)
 {
     struct pl_run_state run;
@@ -113,6 +122,7 @@ int pl_run(const struct pl_run_spec *spec, struct pl_run_result *out)
     if (spec->resume && spec->checkpoint && !access(spec->checkpoint, F_OK))
         rc = resume(&run, &finished);
     if (!rc && !finished) rc = train(&run);
+    if (!rc) rc = save_weights(&run);
     if (!rc) {
         *out = run.result;
         run.result = (struct pl_run_result){0};

@@ -78,6 +78,13 @@ struct pl_run_spec {
     void (*on_row)(void *context, const struct pl_row *row);
     void (*on_eval)(void *context, const struct pl_eval *eval);
     void *context;
+    /* Initial weights into blocks[stage], device memory; NULL: the problem draws them
+     * from seed. */
+    int (*load)(void *files, float *const *blocks);
+    /* The stored iterate when the run ends, done or interrupted, after `update`
+     * updates; not of a diverged run. NULL: nobody wants it. */
+    int (*save)(void *files, int64_t update, const float *const *blocks);
+    void *files; /* of the two */
 };
 
 struct pl_run_result { /* owned: pl_run_free */

@@ -40,7 +40,8 @@ static int open_all(struct pl_run_state *run)
     float **initial = PL_NEW(plan->n_stages, float *);
     for (int s = 0; s < plan->n_stages; s++)
         initial[s] = pl_wstore_read(&run->store, s, 0);
-    rc = spec->problem->type->init(spec->problem, spec->seed, initial);
+    rc = spec->load ? spec->load(spec->files, initial)
+                    : spec->problem->type->init(spec->problem, spec->seed, initial);
     free(initial);
     return rc;
 }

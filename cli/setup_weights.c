@@ -1,0 +1,141 @@
+#include "cli/setup_weights.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "sim/model_hf.h"
+
+/* config.json in the folder path, or beside the file path; caller frees. */
+static char *config_beside(const char *path)
+{
+    struct stat st;
+    if (!stat(path, &st) && S_ISDIR(st.st_mode))
+        return pl_printf("%s/config.json", path);
+    const char *slash = strrchr(path, '/');
+    return pl_printf("%.*sconfig.json", slash ? (int)(slash - path) + 1 : 0, path);
+}
+
+/* What shapes of tensors do not tell. */
+static int compare(const char *path, const struct pl_model *ours,
+                   const struct pl_model *theirs)
+{
+    const struct {
+        const char *key;
+        double ours, theirs;
+    } cases[] = {
+        {"layers", ours->layers, theirs->layers},
+        {"hidden", ours->hidden, theirs->hidden},
+        {"heads", ours->heads, theirs->heads},
+        {"kv_heads", ours->kv_heads, theirs->kv_heads},
+        {"head_dim", ours->head_dim, theirs->head_dim},
+        {"vocab", ours->vocab, theirs->vocab},
+        {"rope_theta", ours->rope_theta, theirs->rope_theta},
+        {"norm_eps", ours->norm_eps, theirs->norm_eps},
+        {"positions", ours->positions, theirs->positions},
+        {"experts_per_token", ours->experts_per_token, theirs->experts_per_token},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        if (cases[i].ours != cases[i].theirs)
+            return pl_fail(PL_ECONFIG,
+                           "model.%s is %.10g, but %s says %.10g; model.preset: %s "
+                           "takes the model from there",
+                           cases[i].key, cases[i].ours, path, cases[i].theirs, path);
+    return 0;
+}
+
+/* model_type of the config.json beside path, or of the model; caller frees. */
+static int type_of(const char *path, const struct pl_model *model, char **type)
+{
+    char *json = config_beside(path);
+    struct pl_model theirs;
+    int rc = 0;
+    *type = NULL;
+    if (!access(json, F_OK)) {
+        rc = pl_model_hf_read(json, &theirs, type);
+        if (!rc) rc = compare(json, model, &theirs);
+        if (rc) free(*type);
+    } else if (pl_model_hf_type(model)) {
+        *type = pl_strdup(pl_model_hf_type(model));
+    }
+    free(json);
+    return rc;
+}
+
+int pl_setup_weights(const struct pl_config *config, const struct pl_model *model,
+                     const struct pl_problem *problem, struct pl_weights **out)
+{
+    const char *path = pl_config_text(config, "model.weights");
+    char *type;
+    *out = NULL;
+    if (!*path) return 0;
+    if (!problem->type->on_data)
+        return pl_fail(PL_EUNSUP, "%s: model.weights: problem.name is %s, not a model",
+                       pl_config_where(config, "model.weights"), problem->type->name);
+    int rc = type_of(path, model, &type);
+    if (rc) return rc;
+    rc = pl_weights_open(path, type, model->tied, problem, out);
+    free(type);
+    return rc;
+}
+
+int pl_setup_weights_hash(const struct pl_config *config, uint64_t *hash)
+{
+    const char *path = pl_config_text(config, "model.weights");
+    struct pl_safetensors *st;
+    uint32_t crc = 0;
+    *hash = 0;
+    if (!*path) return 0;
+    int rc = pl_safetensors_open(path, &st);
+    if (rc) return rc;
+    rc = pl_safetensors_crc(st, &crc);
+    pl_safetensors_free(st);
+    *hash = crc;
+    return rc;
+}
+
+/* Torch's name of a type of numbers. */
+static const char *torch_name(const struct pl_tensor_type *type)
+{
+    return !strcmp(type->name, "BF16")  ? "bfloat16"
+           : !strcmp(type->name, "F16") ? "float16"
+                                        : "float32";
+}
+
+static int write_config(const char *folder, const struct pl_model *model, int T,
+                        const struct pl_tensor_type *type)
+{
+    char *path = pl_printf("%s/config.json", folder);
+    struct pl_file *file = pl_file_create(path);
+    free(path);
+    if (!file) return PL_EIO;
+    int rc = pl_model_hf_write(model, T, torch_name(type), pl_file_stream(file));
+    if (!rc) return pl_file_commit(file);
+    pl_file_discard(file);
+    return rc;
+}
+
+int pl_setup_weights_save(const char *folder, const struct pl_model *model, int T,
+                          const struct pl_tensor_type *type,
+                          const struct pl_tensor_note *notes,
+                          const struct pl_problem *problem, const float *const *blocks)
+{
+    const char *model_type = pl_model_hf_type(model);
+    int rc = 0;
+    if (model_type)
+        rc = write_config(folder, model, T, type);
+    else
+        pl_log(PL_LOG_WARN,
+               "%s: no model type of Hugging Face fits, so there is no config.json",
+               folder);
+    if (rc) return rc;
+    char *path = pl_printf("%s/model.safetensors", folder);
+    rc = pl_weights_save(path, model_type, type, notes, problem, blocks);
+    free(path);
+    return rc;
+}
