@@ -174,7 +174,14 @@ double pl_config_real(const struct pl_config *config, const char *key)
 
 bool pl_config_bool(const struct pl_config *config, const char *key)
 {
-    return get(config, key, 1u << PL_KEY_BOOL)->i;
+    const int64_t value = get(config, key, 1u << PL_KEY_BOOL)->i;
+    assert(value >= 0);
+    return value;
+}
+
+int pl_config_maybe(const struct pl_config *config, const char *key)
+{
+    return (int)get(config, key, 1u << PL_KEY_BOOL)->i;
 }
 
 const char *pl_config_text(const struct pl_config *config, const char *key)

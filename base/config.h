@@ -20,7 +20,7 @@
 enum pl_key_type {
     PL_KEY_INT,   /* min..max inclusive; 1e3 and 1_000 not accepted */
     PL_KEY_REAL,  /* min..max inclusive, finite */
-    PL_KEY_BOOL,  /* true false yes no on off */
+    PL_KEY_BOOL,  /* true false yes no on off; also auto when that is the default */
     PL_KEY_TEXT,  /* any string; a path is relative to the working directory */
     PL_KEY_NAME,  /* one of choices, or of the names registered for this key */
     PL_KEY_TIME,  /* one duration */
@@ -84,6 +84,8 @@ void pl_config_register_import(const char *group, const char *suffix,
 int64_t pl_config_int(const struct pl_config *config, const char *key);
 double pl_config_real(const struct pl_config *config, const char *key);
 bool pl_config_bool(const struct pl_config *config, const char *key);
+/* Of a BOOL whose default is auto: -1 auto, 0, 1. */
+int pl_config_maybe(const struct pl_config *config, const char *key);
 /* TEXT and NAME. */
 const char *pl_config_text(const struct pl_config *config, const char *key);
 pl_tick pl_config_time(const struct pl_config *config, const char *key);

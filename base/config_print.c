@@ -82,7 +82,7 @@ static void put_value(const struct pl_key *key, const struct pl_value *value, FI
         put_real(value->r, out);
         break;
     case PL_KEY_BOOL:
-        fputs(value->i ? "true" : "false", out);
+        fputs(value->i < 0 ? "auto" : value->i ? "true" : "false", out);
         break;
     case PL_KEY_TEXT:
     case PL_KEY_NAME:

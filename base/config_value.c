@@ -94,14 +94,20 @@ static int parse_bool(const struct pl_key *key, const char *text, const char *wh
     static const char *const spellings[][3] = {
         {"no", "No", "NO"},       {"yes", "Yes", "YES"}, {"false", "False", "FALSE"},
         {"true", "True", "TRUE"}, {"off", "Off", "OFF"}, {"on", "On", "ON"}};
+    const bool open = !strcmp(key->fallback, "auto");
+    if (open && !strcmp(text, "auto")) {
+        value->i = -1;
+        return 0;
+    }
     for (int i = 0; i < 6; i++)
         for (int j = 0; j < 3; j++)
             if (!strcmp(text, spellings[i][j])) {
                 value->i = i & 1;
                 return 0;
             }
-    return pl_fail(PL_ECONFIG, "%s: %s is '%s', expected true or false (yes no on off)",
-                   where, key->name, text);
+    return pl_fail(PL_ECONFIG,
+                   "%s: %s is '%s', expected true or false (yes no on off)%s", where,
+                   key->name, text, open ? " or auto" : "");
 }
 
 static int parse_text(const struct pl_key *key, const char *text, const char *where,

@@ -8,6 +8,7 @@
 #include "cli/cmd.h"
 #include "cli/report.h"
 #include "cli/session.h"
+#include "cli/setup_optim.h"
 #include "cli/unused.h"
 #include "cli/verdicts.h"
 #include "cli/workers.h"
@@ -243,6 +244,19 @@ static int run(struct pl_session *s, const struct args *args, int *number)
     return rc ? pl_cmd_fail(rc) : 0;
 }
 
+/* The list of rules in --help comes from the table. */
+static char *help_filter(int key, const char *text, void *input)
+{
+    (void)input;
+    if (key != ARGP_KEY_HELP_EXTRA) return (char *)text;
+    char *list = pl_setup_optim_list();
+    char *all = pl_printf("Values of optimizer.name, with the defaults of what each "
+                          "reads:\n%s",
+                          list);
+    free(list);
+    return all;
+}
+
 int pl_cmd_run(int argc, char **argv)
 {
     static const struct argp argp = {
@@ -255,6 +269,7 @@ int pl_cmd_run(int argc, char **argv)
             "are, what that does to the loss, and when the synchronous loss is "
             "reached.",
         .children = pl_cmd_settings_children,
+        .help_filter = help_filter,
     };
     struct args args = {0};
     int number = 0;

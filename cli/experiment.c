@@ -23,31 +23,6 @@ static struct pl_corrector corrector_of(const struct pl_config *c, const char *n
     return out;
 }
 
-struct pl_optim pl_arm_optim(const struct pl_arm *arm)
-{
-    const struct pl_config *c = arm->config;
-    const char *form = pl_config_text(c, "optimizer.momentum_form");
-    struct pl_optim o = {
-        .type = pl_optim_find(pl_config_text(c, "optimizer.name")),
-        .lr = pl_config_real(c, "optimizer.lr"),
-        .aux_lr = pl_config_real(c, "optimizer.aux_lr"),
-        .beta1 = pl_config_real(c, "optimizer.beta1"),
-        .beta2 = pl_config_real(c, "optimizer.beta2"),
-        .eps = pl_config_real(c, "optimizer.eps"),
-        .momentum = pl_config_real(c, "optimizer.momentum"),
-        .nesterov = pl_config_bool(c, "optimizer.nesterov"),
-        .decay = pl_config_real(c, "optimizer.decay"),
-        .aux_decay = pl_config_real(c, "optimizer.aux_decay"),
-        .scale = strcmp(pl_config_text(c, "optimizer.scale"), "jordan") != 0,
-        .ns_steps = (int)pl_config_int(c, "optimizer.ns_steps"),
-    };
-    bool sgd = !strcmp(o.type->name, "sgd");
-    o.ema = strcmp(form, "auto") ? !strcmp(form, "ema") : !sgd;
-    o.coupled = sgd;                /* torch: g + decay w */
-    o.first_copies = sgd && !o.ema; /* torch: the first call sets m = g */
-    return o;
-}
-
 struct pl_rate pl_arm_rate(const struct pl_arm *arm)
 {
     const struct pl_config *c = arm->config;

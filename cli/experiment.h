@@ -62,8 +62,7 @@ static inline uint64_t pl_job_seed(const struct pl_experiment *e, int job)
     return pl_config_seed(e->config, job % e->n_seeds);
 }
 
-/* The arm's update rule and rate schedule, from its optimizer.* and rate.* keys. */
-struct pl_optim pl_arm_optim(const struct pl_arm *arm);
+/* The arm's rate schedule, from its rate.* keys. */
 struct pl_rate pl_arm_rate(const struct pl_arm *arm);
 
 /* Look at the data of every arm, before jobs are run or their fingerprints taken.

@@ -6,8 +6,9 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "cli/experiment.h"
-#include "cli/setup_data.h"
 #include "cli/setup.h"
+#include "cli/setup_data.h"
+#include "cli/setup_optim.h"
 #include "cli/setup_problem.h"
 #include "cli/setup_weights.h"
 
@@ -153,7 +154,7 @@ static void fill_spec(const struct pl_arm *arm, const struct parts *p,
         .batch = (int)pl_config_int(c, "train.batch"),
         .T = (int)pl_config_int(c, "train.seq"),
         .decay_stale = !strcmp(pl_config_text(c, "optimizer.decay_at"), "stale"),
-        .optim = pl_arm_optim(arm),
+        .optim = pl_setup_optim(c),
         .rate = pl_arm_rate(arm),
         .clip = pl_config_real(c, "clip.norm"),
         .clip_scope = scope_of(arm),

@@ -11,6 +11,7 @@ noinst_LIBRARIES += %D%/libcli.a
 %C%_libcli_a_SOURCES += %D%/setup.c %D%/setup.h %D%/setup_cost.c %D%/setup_links.c %D%/setup_data.c %D%/setup_data.h %D%/setup_problem.c %D%/setup_problem.h %D%/profile.c %D%/profile.h
 %C%_libcli_a_SOURCES += %D%/setup_delay.c
 %C%_libcli_a_SOURCES += %D%/setup_weights.c %D%/setup_weights.h
+%C%_libcli_a_SOURCES += %D%/setup_optim.c %D%/setup_optim.h
 %C%_libcli_a_SOURCES += %D%/cmd_sim.c %D%/print_memory.c %D%/closed.c %D%/closed.h \
   %D%/print_sim.c %D%/print_sim.h %D%/print_sim_json.c %D%/print_delay.c %D%/print_delay.h \
   %D%/print_links.c %D%/print_links.h %D%/segments.c %D%/segments.h %D%/print_segments.c \

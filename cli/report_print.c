@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "base/mem.h"
 #include "cli/report.h"
+#include "cli/setup_optim.h"
 #include "cli/setup_problem.h"
 
 static const struct pl_arm *arm_of(const struct pl_report *r,
@@ -70,6 +71,21 @@ static void print_problem(const struct pl_arm *arm, FILE *out)
     if (isfinite(arm->known.L)) fprintf(out, ", L %.6g", arm->known.L);
 }
 
+/* Every rule of the run with its settings, once. */
+static void print_rules(const struct pl_experiment *e, FILE *out)
+{
+    char **texts = PL_NEW(e->n_arms, char *);
+    for (int i = 0; i < e->n_arms; i++) {
+        const struct pl_optim o = pl_setup_optim(e->arms[i].config);
+        bool seen = false;
+        texts[i] = pl_setup_optim_text(&o);
+        for (int k = 0; k < i; k++) seen |= !strcmp(texts[k], texts[i]);
+        if (!seen) fprintf(out, "%-11s %s\n", i ? "" : "optimizer", texts[i]);
+    }
+    for (int i = 0; i < e->n_arms; i++) free(texts[i]);
+    free(texts);
+}
+
 static void print_heading(const struct pl_report *r, FILE *out)
 {
     const struct pl_experiment *e = r->experiment;
@@ -95,6 +111,7 @@ static void print_heading(const struct pl_report *r, FILE *out)
             (long long)pl_config_int(arm->config, "train.batch"),
             (long long)arm->versions.updates, e->n_seeds);
     print_costs(arm, out);
+    print_rules(e, out);
     fprintf(out,
             "units       tau in optimizer updates (steady mean, stage 0 .. stage P-1); "
             "loss %s stored iterate x; bubble = 1 - busiest device's work / step\n\n",

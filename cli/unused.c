@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "cli/segments.h"
+#include "cli/setup_optim.h"
 #include "cli/setup_problem.h"
 #include "sim/schedule.h"
 
@@ -109,6 +110,7 @@ static bool spectrum_reads(const char *kind, const char *setting)
 static bool trained_with(const struct pl_config *config, const char *key)
 {
     const struct pl_problem_type *type = pl_setup_problem_type(config);
+    if (!strncmp(key, "optimizer.", 10)) return pl_setup_optim_reads(config, key);
     if (!strncmp(key, "problem.", 8))
         return !strcmp(key, "problem.name") ||
                (has_word(type->settings, key + 8) &&
@@ -131,9 +133,11 @@ void pl_unused_warn_run(const struct pl_experiment *e)
             given = config;
             read = trained_with(config, key->name);
         }
+        const char *rule = "optimizer.name", *problem = "problem.name";
+        const char *name = strncmp(key->name, rule, 10) ? problem : rule;
         if (given && !read)
-            pl_log(PL_LOG_WARN, "%s: %s has no effect on problem.name %s",
-                   pl_config_where(given, key->name), key->name,
-                   pl_config_text(given, "problem.name"));
+            pl_log(PL_LOG_WARN, "%s: %s has no effect on %s %s",
+                   pl_config_where(given, key->name), key->name, name,
+                   pl_config_text(given, name));
     }
 }

@@ -1,7 +1,9 @@
 /* Persistent optimizer state in words of fp32, from the published algorithms:
  * SGD with momentum 1; Signum 1; Lion (2302.06675) 1; Scion (2502.07529) 1;
- * AdamW (1711.05101), NAdam 2; MARS-AdamW (2411.10438) 3; Adan (2208.06677) 4;
- * Muon (Jordan 2024) 1 on hidden matrices, AdamW elsewhere;
+ * AdamW (1711.05101), NAdam 2; Adan (2208.06677) 4; MARS (2411.10438) on matrices with
+ * AdamW 3, with Lion or Shampoo 2, AdamW on vectors; Muon (Jordan 2024) 1 on hidden
+ * matrices, NorMuon (2510.05491) beside it one for each unit of the longer side, AdamW
+ * elsewhere;
  * SOAP (2409.11321) on a matrix [m, n]: 2 mn + 2 m^2 + 2 n^2, a side above 10000 has no
  * preconditioner; on vectors 2. */
 #include <string.h>
@@ -24,11 +26,13 @@ int pl_optimizer_words(const char *optimizer, int64_t in, int64_t out, bool hidd
 {
     static const struct {
         const char *name;
-        double hidden, other;
+        double hidden, other, vector;
     } rules[] = {
-        {"sgd", 1, 1},   {"signum", 1, 1}, {"lion", 1, 1},   {"scion", 1, 1},
-        {"adamw", 2, 2}, {"nadam", 2, 2},  {"nadamw", 2, 2}, {"mars", 3, 3},
-        {"adan", 4, 4},  {"muon", 1, 2},
+        {"sgd", 1, 1, 1},     {"signum", 1, 1, 1},       {"lion", 1, 1, 1},
+        {"scion", 1, 1, 1},   {"adamw", 2, 2, 2},        {"nadam", 2, 2, 2},
+        {"nadamw", 2, 2, 2},  {"mars", 3, 3, 2},         {"mars-lion", 2, 2, 2},
+        {"adan", 4, 4, 4},    {"mars-shampoo", 2, 2, 2}, {"muon", 1, 2, 2},
+        {"normuon", 1, 2, 2},
     };
     if (!strcmp(optimizer, "soap")) {
         *words = in > 1 && out > 1 ? soap_words(in, out) : 2;
@@ -36,13 +40,17 @@ int pl_optimizer_words(const char *optimizer, int64_t in, int64_t out, bool hidd
     }
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
         if (!strcmp(rules[i].name, optimizer)) {
-            *words = hidden ? rules[i].hidden : rules[i].other;
+            *words = in == 0  ? rules[i].vector
+                     : hidden ? rules[i].hidden
+                              : rules[i].other;
+            if (!strcmp(optimizer, "normuon") && hidden && in > 0)
+                *words += 1. / (double)(in < out ? in : out);
             return PL_OK;
         }
     return pl_fail(
         PL_EUNSUP,
         "optimizer.name is '%s', whose state the memory model does not know, "
-        "expected sgd, adamw, nadam, muon, lion, signum, scion, mars, adan "
-        "or soap",
+        "expected sgd, adamw, nadam, nadamw, muon, normuon, lion, signum, scion, mars, "
+        "mars-lion, mars-shampoo, adan or soap",
         optimizer);
 }

@@ -16,17 +16,19 @@
 #include "base/err.h"
 #include "sim/roofline.h"
 
-const char *const pl_update_rules[] = {"auto",  "sgd",   "signum", "lion", "scion",
-                                       "adamw", "nadam", "nadamw", "mars", "adan",
-                                       "muon",  "soap",  NULL};
+const char *const pl_update_rules[] = {
+    "auto", "sgd",       "signum",       "lion", "scion", "adamw",   "nadam", "nadamw",
+    "mars", "mars-lion", "mars-shampoo", "adan", "muon",  "normuon", "soap",  NULL};
 
 /* Words moved a parameter: of hidden matrices, of all other tensors (Muon: AdamW). */
 static const struct {
     const char *name;
     double hidden, other;
-} rules[] = {{"sgd", 5, 5},    {"signum", 5, 5}, {"lion", 5, 5},   {"scion", 5, 5},
-             {"adamw", 7, 7},  {"nadam", 7, 7},  {"nadamw", 7, 7}, {"mars", 9, 9},
-             {"adan", 11, 11}, {"muon", 5, 7},   {"soap", 7, 7},   {NULL, 0, 0}};
+} rules[] = {{"sgd", 5, 5},       {"signum", 5, 5},       {"lion", 5, 5},
+             {"scion", 5, 5},     {"adamw", 7, 7},        {"nadam", 7, 7},
+             {"nadamw", 7, 7},    {"mars", 9, 9},         {"adan", 11, 11},
+             {"muon", 5, 7},      {"soap", 7, 7},         {"normuon", 5, 7},
+             {"mars-lion", 7, 7}, {"mars-shampoo", 7, 7}, {NULL, 0, 0}};
 
 static const double around = 2, clipping = 3, cast = 1; /* words */
 
@@ -72,7 +74,7 @@ int pl_roofline_update(const struct pl_roofline *r, enum pl_block block,
                       (p->zero ? copies : 1);
         struct matrix_work one = {0, 0};
         if (w->in == 0 || w->tied) continue;
-        if (!strcmp(optimizer, "muon") && hidden)
+        if ((hidden && strstr(optimizer, "muon")) || !strcmp(optimizer, "mars-shampoo"))
             one.products = newton_schulz((double)w->in, (double)w->out);
         if (!strcmp(optimizer, "soap")) one = soap((double)w->in, (double)w->out);
         all.products += here * one.products;

@@ -1,9 +1,17 @@
 # tests of optimizers, correctors and the training loop
 test_scripts += tests/cli_delay.sh
-test_programs += tests/test_optim tests/test_correct tests/test_run tests/test_run_spec \
+test_programs += tests/test_optim tests/test_optim_identities tests/test_optim_decay \
+  tests/test_newton_schulz tests/test_correct tests/test_run tests/test_run_spec \
   tests/test_run_llama tests/test_checkpoint tests/test_fidelity tests/test_look
 tests_test_fidelity_SOURCES = tests/test_fidelity.c tests/toy.c tests/toy.h
 tests_test_look_SOURCES = tests/test_look.c tests/toy.c tests/toy.h
+tests_test_optim_SOURCES = tests/test_optim.c tests/optim_case.c tests/optim_case.h
+tests_test_optim_identities_SOURCES = tests/test_optim_identities.c tests/optim_case.c \
+  tests/optim_case.h
+tests_test_optim_decay_SOURCES = tests/test_optim_decay.c tests/optim_case.c \
+  tests/optim_case.h
+tests_test_newton_schulz_SOURCES = tests/test_newton_schulz.c tests/optim_case.c \
+  tests/optim_case.h
 tests_test_run_SOURCES = tests/test_run.c tests/toy.c tests/toy.h
 tests_test_correct_SOURCES = tests/test_correct.c tests/toy.c tests/toy.h
 tests_test_checkpoint_SOURCES = tests/test_checkpoint.c tests/toy.c tests/toy.h

@@ -63,7 +63,8 @@ static bool same_values(const struct pl_config *a, const struct pl_config *b)
             if (!(x == y || (isnan(x) && isnan(y)))) return false;
             break;
         case PL_KEY_BOOL:
-            if (pl_config_bool(a, k->name) != pl_config_bool(b, k->name)) return false;
+            if (pl_config_maybe(a, k->name) != pl_config_maybe(b, k->name))
+                return false;
             break;
         case PL_KEY_TEXT:
         case PL_KEY_NAME:
@@ -180,6 +181,7 @@ static char *random_value(uint32_t trial, int k)
         u = trial % 2 ? u : pow(u, 40); /* also far below the range's end */
         return pl_printf("%.17g", key->min + u * (key->max - key->min));
     case PL_KEY_BOOL:
+        if (!strcmp(key->fallback, "auto") && trial % 4 == 0) return pl_strdup("auto");
         return pl_strdup(u < 0.5 ? "On" : "no");
     case PL_KEY_TEXT:
         text = random_preset(trial, k);

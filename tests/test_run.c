@@ -30,8 +30,15 @@ static void same_rows(const struct pl_run_result *a, const struct pl_run_result 
 static void by_hand(struct pl_problem *p, const struct pl_run_spec *spec, float *w0,
                     float *w1)
 {
-    float *w[2] = {w0, w1}, g0[12], g1[12], u[12], state[2][24] = {{0}}, scratch[256];
+    enum { STATE = 128 };
+    float *w[2] = {w0, w1}, g0[12], g1[12], u[12], state[2][STATE] = {{0}},
+          scratch[256];
     float *g[2] = {g0, g1};
+    for (int s = 0; s < 2; s++) {
+        const struct pl_optim *o = &spec->optim;
+        ck_assert_uint_le(o->type->state_floats(o, &p->params[s]), STATE);
+        ck_assert_uint_le(o->type->scratch_floats(o, &p->params[s]), 256);
+    }
     must(p->type->init(p, spec->seed, w));
     for (int64_t n = 0; n < UPDATES; n++) {
         struct pl_batch b = {
@@ -50,20 +57,13 @@ static void by_hand(struct pl_problem *p, const struct pl_run_spec *spec, float 
     }
 }
 
+/* Rule i with its own defaults and a decay that is seen. */
 static struct pl_optim some_optimizer(int i)
 {
-    return (struct pl_optim){.type = pl_optim_types[i],
-                             .lr = .02,
-                             .aux_lr = .01,
-                             .beta1 = .9,
-                             .beta2 = .95,
-                             .eps = 1e-8,
-                             .momentum = .9,
-                             .nesterov = true,
-                             .ema = true,
-                             .decay = .1,
-                             .aux_decay = .1,
-                             .ns_steps = 5};
+    struct pl_optim o = pl_optim_types[i]->defaults;
+    o.type = pl_optim_types[i];
+    o.decay = o.aux_decay = .1;
+    return o;
 }
 
 /* Delay 0 through the whole machinery, every optimizer: the same bits. */
@@ -324,13 +324,15 @@ END_TEST
 
 static void fill(TCase *t)
 {
-    tcase_add_loop_test(t, delay_0_is_the_plain_loop, 0, 3);
+    int rules = 0;
+    while (pl_optim_types[rules]) rules++;
+    tcase_add_loop_test(t, delay_0_is_the_plain_loop, 0, rules);
     tcase_add_loop_test(t, reads_what_the_map_says, 0, 3);
     tcase_add_test(t, fused_equals_replayed);
     tcase_add_test(t, clip_scopes);
     tcase_add_loop_test(t, divergence_is_a_result, 0, 3);
     tcase_add_loop_test(t, evaluations_and_times, 0, 2);
-    tcase_add_loop_test(t, determinism_and_devices, 0, 3);
+    tcase_add_loop_test(t, determinism_and_devices, 0, rules);
 }
 
 int main(void)

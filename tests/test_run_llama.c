@@ -33,25 +33,14 @@ static const struct pl_model decoder = {.layers = 2,
                                         .rope_theta = 1e4,
                                         .norm_eps = 1e-5};
 
-static const struct pl_optim options = {.lr = .01,
-                                        .aux_lr = .01,
-                                        .beta1 = .9,
-                                        .beta2 = .95,
-                                        .eps = 1e-8,
-                                        .momentum = .95,
-                                        .nesterov = true,
-                                        .ema = true,
-                                        .decay = .1,
-                                        .aux_decay = .1,
-                                        .ns_steps = 5};
-
 /* A two-layer decoder on two stages, on the grammar. */
 static int train(const struct setting *set, struct pl_run_result *r)
 {
     struct pl_model model = decoder;
-    struct pl_optim optim = options;
+    const struct pl_optim_type *rule = pl_optim_find(set->optimizer);
+    struct pl_optim optim = rule->defaults;
     model.tied = set->tied;
-    optim.type = pl_optim_find(set->optimizer);
+    optim.type = rule;
     const struct pl_segment segment = {
         UPDATES, pl_corrector_make(set->corrector, NAN, PL_START_HOLD)};
     const struct pl_device *device;
@@ -194,8 +183,10 @@ END_TEST
 
 static void fill(TCase *t)
 {
+    int rules = 0;
+    while (pl_optim_types[rules]) rules++;
     tcase_set_timeout(t, 60);
-    tcase_add_loop_test(t, learns, 0, 3);
+    tcase_add_loop_test(t, learns, 0, rules);
     tcase_add_loop_test(t, devices_and_paths_agree, 0, 2);
     tcase_add_test(t, tied_head);
     tcase_add_test(t, quadratic_closed_form);

@@ -1,21 +1,35 @@
-/* The registry of optimizers. */
+/* The registry of optimizers and the names of their switches. */
 #include "train/optim.h"
 
 #include <string.h>
 
-#define OPTIMS(X) X(sgd) X(adamw) X(muon)
+/* name of the object, name that users write */
+#define OPTIMS(X)                   \
+    X(sgd, "sgd")                   \
+    X(adamw, "adamw")               \
+    X(nadam, "nadam")               \
+    X(nadamw, "nadamw")             \
+    X(adan, "adan")                 \
+    X(lion, "lion")                 \
+    X(signum, "signum")             \
+    X(mars, "mars")                 \
+    X(mars_lion, "mars-lion")       \
+    X(mars_shampoo, "mars-shampoo") \
+    X(muon, "muon")                 \
+    X(normuon, "normuon")           \
+    X(scion, "scion")
 
-#define X(name) extern const struct pl_optim_type pl_optim_##name;
+#define X(object, name) extern const struct pl_optim_type pl_optim_##object;
 OPTIMS(X)
 #undef X
 
-#define X(name) &pl_optim_##name,
+#define X(object, name) &pl_optim_##object,
 const struct pl_optim_type *const pl_optim_types[] = {OPTIMS(X) NULL};
 #undef X
 
 const char *const *pl_optim_names(void)
 {
-#define X(name) #name,
+#define X(object, name) name,
     static const char *const names[] = {OPTIMS(X) NULL};
 #undef X
     return names;
@@ -30,5 +44,24 @@ const struct pl_optim_type *pl_optim_find(const char *name)
 
 double pl_optim_beta(const struct pl_optim *o)
 {
-    return o->type->beta1_is_momentum ? o->beta1 : o->momentum;
+    switch (o->type->first_moment) {
+    case PL_BETA1:
+        return o->beta1;
+    case PL_BETA2:
+        return o->beta2;
+    case PL_MOMENTUM:
+        break;
+    }
+    return o->momentum;
 }
+
+const char *const pl_decay_forms[] = {"auto",     "before",  "after", "proximal",
+                                      "cautious", "coupled", NULL};
+const char *const pl_decay_factors[] = {"auto",        "lr",       "lr2", "corrected",
+                                        "independent", "constant", NULL};
+const char *const pl_eps_forms[] = {"auto", "corrected", "uncorrected", NULL};
+const char *const pl_nadam_forms[] = {"auto", "torch", "algoperf", "optax", NULL};
+const char *const pl_shape_scales[] = {"auto",  "jordan", "moonlight",
+                                       "ratio", "none",   NULL};
+const char *const pl_lmos[] = {"auto",    "spectral", "sign", "colnorm",
+                               "rownorm", "token",    "rms",  NULL};

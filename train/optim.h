@@ -11,34 +11,103 @@
 
 struct pl_optim_type;
 
-/* Every switch that the shipped rules disagree on; one struct for all rules, filled
- * from the optimizer.* keys. */
+/* How decoupled decay k w meets a step of s (k: enum pl_decay_factor). */
+enum pl_decay_form {
+    PL_DECAY_BEFORE,   /* u = s + k w: on the weights before the step (torch) */
+    PL_DECAY_AFTER,    /* u = s + k (w - s): on those after it (SOAP) */
+    PL_DECAY_PROXIMAL, /* u = (s + k w) / (1 + k) (Adan) */
+    PL_DECAY_CAUTIOUS, /* u = s + k w where s w >= 0, else s (modded-nanogpt) */
+    PL_DECAY_COUPLED   /* L2: g + decay w before everything (torch.optim.SGD) */
+};
+
+/* k, from the current rate eta and the peak rate lr. */
+enum pl_decay_factor {
+    PL_DECAY_LR,          /* eta decay (torch) */
+    PL_DECAY_LR2,         /* eta^2 decay (modded-nanogpt) */
+    PL_DECAY_CORRECTED,   /* eta^2 / lr decay (Meta's optimizers) */
+    PL_DECAY_INDEPENDENT, /* eta / lr decay (Meta; lion-pytorch's decoupled option) */
+    PL_DECAY_CONSTANT     /* decay */
+};
+
+enum pl_eps_form {
+    PL_EPS_CORRECTED,  /* sqrt(v) / sqrt(bc2) + eps (torch) */
+    PL_EPS_UNCORRECTED /* (sqrt(v) + eps) / sqrt(bc2) (Moonlight, llm-baselines) */
+};
+
+/* Three rules that are called NAdamW; see optim/nadamw.c. */
+enum pl_nadam_form { PL_NADAM_TORCH, PL_NADAM_ALGOPERF, PL_NADAM_OPTAX };
+
+/* Factor of an orthogonalised matrix of m rows and n columns. */
+enum pl_shape_scale {
+    PL_SCALE_JORDAN,    /* sqrt(max(1, m/n)); torch.optim.Muon's original */
+    PL_SCALE_MOONLIGHT, /* 0.2 sqrt(max(m, n)); match_rms_adamw */
+    PL_SCALE_RATIO,     /* sqrt(m/n) */
+    PL_SCALE_NONE       /* 1 */
+};
+
+/* Norm whose linear minimisation oracle makes Scion's update; see optim/scion.c. */
+enum pl_lmo {
+    PL_LMO_SPECTRAL,
+    PL_LMO_SIGN,
+    PL_LMO_COLUMN,
+    PL_LMO_ROW,
+    PL_LMO_TOKEN,
+    PL_LMO_RMS
+};
+
+/* Every switch that the shipped rules disagree on; one struct for all rules. The keys
+ * optimizer.* fill it, over the defaults of the rule (pl_optim_type). */
 struct pl_optim {
     const struct pl_optim_type *type;
-    double lr;                /* peak rate; Muon: of hidden matrices */
-    double aux_lr;            /* Muon: AdamW rate of everything else */
-    double beta1, beta2, eps; /* AdamW, and Muon's AdamW part */
-    double momentum;          /* SGD, Muon */
-    bool nesterov;            /* SGD, Muon */
-    bool ema;                 /* momentum form: m = b m + (1-b) g, else m = b m + g */
-    double decay; /* decoupled; u includes eta decay w (SGD: coupled when `coupled`) */
-    double aux_decay;  /* Muon's AdamW part */
-    bool coupled;      /* SGD: g + decay w before the momentum (torch) */
-    bool first_copies; /* SGD: first call sets m = g (torch), not m from 0 */
-    int scale; /* Muon: 0 sqrt(max(1,m/n)) (Jordan), 1 0.2 sqrt(max(m,n)) (Moonlight) */
-    int ns_steps; /* Muon: Newton-Schulz iterations, 5 */
+    /* all rules */
+    double lr; /* peak rate; of the matrices where there is an AdamW part */
+    double decay;
+    enum pl_decay_form decay_form;
+    enum pl_decay_factor decay_factor;
+    /* AdamW part: of muon and normuon all but hidden matrices, of mars vectors */
+    double aux_lr, aux_decay;
+    double aux_beta1, aux_beta2; /* mars, normuon; muon's are beta1 and beta2 */
+    /* momentum: sgd, signum, muon, normuon, scion */
+    double momentum;
+    double dampening; /* sum form: m = b m + (1 - dampening) g */
+    bool nesterov;
+    bool ema;          /* m = b m + (1-b) g, else m = b m + g */
+    bool first_copies; /* sgd, sum form: the first call sets m = g (torch) */
+    /* Adam's relatives */
+    double beta1, beta2, beta3, eps;
+    enum pl_eps_form eps_form;
+    enum pl_nadam_form nadam_form;
+    double momentum_decay; /* nadam: psi, 4e-3 */
+    double gamma;          /* mars: of the difference of gradients */
+    double cautious;       /* lion: factor where update and gradient disagree; 1: off */
+    /* orthogonalised updates: muon, normuon, mars-shampoo, scion */
+    enum pl_shape_scale scale;
+    int coefficients; /* number in pl_ns_sets (train/newton_schulz.h) */
+    int ns_steps;     /* 0: as many as the set has */
+    double ns_eps;    /* 0: the set's */
+    bool ns_clamp;    /* X / max(norm, eps), else X / (norm + eps) */
+    bool fused_qkv;   /* queries, keys and values as one matrix */
+    /* scion, by enum pl_param_kind */
+    enum pl_lmo lmo[4];
+    double radius[4];
+    bool normalized;
 };
+
+enum pl_first_moment { PL_MOMENTUM, PL_BETA1, PL_BETA2 };
 
 struct pl_optim_type {
     const char *name, *summary, *source;
-    bool beta1_is_momentum; /* the first-moment coefficient is beta1, not momentum */
+    enum pl_first_moment first_moment; /* which member is its coefficient */
+    const char *keys;         /* the optimizer.* that it reads beside name, by spaces */
+    struct pl_optim defaults; /* of the official implementation, or as the file says */
     /* Floats of persistent state for a tensor (zeroed before the first step), and of
      * scratch that is free between calls. */
     size_t (*state_floats)(const struct pl_optim *o, const struct pl_param *p);
     size_t (*scratch_floats)(const struct pl_optim *o, const struct pl_param *p);
-    /* u = update of tensor p from gradient g (already clipped) at weights w; t =
-     * 1,2,... counts applied updates; rate multiplies lr and aux_lr (the schedule's).
-     * All arrays are the tensor's own, in device memory; g may be destroyed. */
+    /* u = update of tensor p, which is an element of the problem's array, from gradient
+     * g (already clipped) at weights w; t = 1,2,... counts applied updates; rate
+     * multiplies lr and aux_lr (the schedule's). All arrays are the tensor's own, in
+     * device memory; g may be destroyed. */
     int (*step)(const struct pl_optim *o, const struct pl_device *dev,
                 const struct pl_param *p, float *g, const float *w, float *state,
                 float *scratch, int64_t t, double rate, float *u);
@@ -48,19 +117,48 @@ extern const struct pl_optim_type *const pl_optim_types[]; /* NULL-terminated */
 const char *const *pl_optim_names(void);
 const struct pl_optim_type *pl_optim_find(const char *name);
 
+/* Names of the enums above for the keys, each after "auto", which is the rule's own. */
+extern const char *const pl_decay_forms[],
+    *const pl_decay_factors[], *const pl_eps_forms[], *const pl_nadam_forms[],
+                                                          *const pl_shape_scales[],
+                                                              *const pl_lmos[];
+
 /* First-moment coefficient: the corrector `nesterov` takes it as its c. */
 double pl_optim_beta(const struct pl_optim *o);
 
-/* AdamW as in optim/adamw.c with the rate eta and this decay: what muon's tensors that
- * are not hidden matrices take. state holds m, then v. */
+/* What rules share (optim/common.c). */
+
+/* Begins a step: coupled decay goes into g. */
+int pl_optim_couple(const struct pl_optim *o, const struct pl_device *dev, size_t n,
+                    const float *w, float *g);
+/* Ends it: u = the step scale u with decay at the rate eta. scratch: n floats, used by
+ * cautious decay only, pl_optim_scratch says so. */
+int pl_optim_decay(const struct pl_optim *o, const struct pl_device *dev, size_t n,
+                   double eta, double scale, const float *w, float *u, float *scratch);
+double pl_optim_decay_rate(const struct pl_optim *o, double eta); /* k */
+size_t pl_optim_scratch(const struct pl_optim *o, const struct pl_param *p);
+
+/* M = mu M + (1-mu) g (EMA) or mu M + (1 - dampening) g; u = M, or with Nesterov's look
+ * ahead (1-mu) g + mu M or g + mu M. */
+int pl_optim_momentum(const struct pl_optim *o, const struct pl_device *dev, size_t n,
+                      const float *g, float *M, float *u);
+/* y = b y + (1-b) x. */
+int pl_optim_average(const struct pl_device *dev, size_t n, double b, const float *x,
+                     float *y);
+/* u = u / (sqrt(v) / sqrt(bc2) + eps), eps corrected or not. */
+int pl_optim_divide(const struct pl_optim *o, const struct pl_device *dev,
+                    const struct pl_param *p, double bc2, const float *v, float *u);
+
+/* AdamW as in optim/adamw.c with the rate eta and this decay, before the step. state
+ * holds m, then v. */
 int pl_adamw_step(const struct pl_optim *o, const struct pl_device *dev,
                   const struct pl_param *p, const float *g, const float *w,
                   float *state, int64_t t, double eta, double decay, float *u);
-
-/* X (m,n) <- approximate polar factor by ns_steps of Jordan's quintic; scratch holds
- * 2 r^2 + r s floats, r = min, s = max(m,n). */
-int pl_newton_schulz(const struct pl_device *dev, int m, int n, int steps, float *X,
-                     float *scratch);
+/* The AdamW part: a whole step with aux_lr, aux_decay and these betas. */
+int pl_aux_step(const struct pl_optim *o, double beta1, double beta2,
+                const struct pl_device *dev, const struct pl_param *p, float *g,
+                const float *w, float *state, float *scratch, int64_t t, double rate,
+                float *u);
 
 /* Rate factor in (0,1] at update n of total: warm-up (n+1)/(W+1), then the named decay.
  */

@@ -1,7 +1,9 @@
 /* AdamW, bc = 1 - b^t:
  *   m += (1-b1) (g - m),  v = b2 v + (1-b2) g^2,
- *   u = eta/bc1 m / (sqrt(v)/sqrt(bc2) + eps) + eta decay w.
- * Source: torch.optim.AdamW; Loshchilov & Hutter, arXiv 1711.05101. */
+ *   u = eta/bc1 m / (sqrt(v)/sqrt(bc2) + eps) + eta decay w;
+ * eps uncorrected: eta sqrt(bc2)/bc1 m / (sqrt(v) + eps).
+ * Source: torch.optim.AdamW; Loshchilov & Hutter, arXiv 1711.05101. The default rate,
+ * beta2 and decay are those of language models (torch: 1e-3, .999, .01). */
 #include "train/optim.h"
 
 #include <math.h>
@@ -12,41 +14,58 @@ static size_t state_floats(const struct pl_optim *o, const struct pl_param *p)
     return 2 * pl_param_size(p);
 }
 
-static size_t scratch_floats(const struct pl_optim *o, const struct pl_param *p)
-{
-    (void)o, (void)p;
-    return 0;
-}
-
 int pl_adamw_step(const struct pl_optim *o, const struct pl_device *dev,
                   const struct pl_param *p, const float *g, const float *w,
                   float *state, int64_t t, double eta, double decay, float *u)
 {
     const size_t n = pl_param_size(p);
-    const struct pl_adamw_args args = {.eta = eta,
-                                       .decay = decay,
-                                       .beta1 = o->beta1,
-                                       .beta2 = o->beta2,
-                                       .eps = o->eps,
-                                       .bc1 = 1 - pow(o->beta1, (double)t),
-                                       .bc2 = 1 - pow(o->beta2, (double)t)};
+    struct pl_adamw_args args = {.eta = eta,
+                                 .decay = decay,
+                                 .beta1 = o->beta1,
+                                 .beta2 = o->beta2,
+                                 .eps = o->eps,
+                                 .bc1 = 1 - pow(o->beta1, (double)t),
+                                 .bc2 = 1 - pow(o->beta2, (double)t)};
+    if (o->eps_form == PL_EPS_UNCORRECTED) args.eps /= sqrt(args.bc2);
     return dev->adamw(n, &args, g, w, state, state + n, u);
 }
 
+/* The device adds plain decay; other forms come after it. */
 static int step(const struct pl_optim *o, const struct pl_device *dev,
                 const struct pl_param *p, float *g, const float *w, float *state,
                 float *scratch, int64_t t, double rate, float *u)
 {
-    (void)scratch;
-    return pl_adamw_step(o, dev, p, g, w, state, t, rate * o->lr, o->decay, u);
+    const size_t n = pl_param_size(p);
+    const double eta = rate * o->lr;
+    const bool plain =
+        o->decay_form == PL_DECAY_BEFORE && o->decay_factor == PL_DECAY_LR;
+    int rc = pl_optim_couple(o, dev, n, w, g);
+    if (!rc)
+        rc = pl_adamw_step(o, dev, p, g, w, state, t, eta, plain ? o->decay : 0, u);
+    return rc || plain ? rc : pl_optim_decay(o, dev, n, eta, 1, w, u, scratch);
+}
+
+int pl_aux_step(const struct pl_optim *o, double beta1, double beta2,
+                const struct pl_device *dev, const struct pl_param *p, float *g,
+                const float *w, float *state, float *scratch, int64_t t, double rate,
+                float *u)
+{
+    struct pl_optim a = *o;
+    a.lr = o->aux_lr;
+    a.decay = o->aux_decay;
+    a.beta1 = beta1;
+    a.beta2 = beta2;
+    return step(&a, dev, p, g, w, state, scratch, t, rate, u);
 }
 
 const struct pl_optim_type pl_optim_adamw = {
     .name = "adamw",
     .summary = "Adam with decoupled weight decay",
     .source = "torch.optim.AdamW, arXiv 1711.05101",
-    .beta1_is_momentum = true,
+    .first_moment = PL_BETA1,
+    .keys = "lr decay decay_form decay_factor beta1 beta2 eps eps_form",
+    .defaults = {.lr = 3e-3, .decay = .1, .beta1 = .9, .beta2 = .95, .eps = 1e-8},
     .state_floats = state_floats,
-    .scratch_floats = scratch_floats,
+    .scratch_floats = pl_optim_scratch,
     .step = step,
 };

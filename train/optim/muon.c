@@ -1,30 +1,24 @@
 /* Muon: M = mu M + (1-mu) G, U = (1-mu) G + mu M (Nesterov; sum form: M = mu M + G,
- * U = G + mu M), O = NewtonSchulz(U), u = eta s O + eta decay w with
- * s = sqrt(max(1, rows/cols)) (KellerJordan/Muon) or 0.2 sqrt(max(rows, cols))
- * (Moonlight, arXiv 2502.16982). Tensors that are not hidden matrices take AdamW with
- * aux_lr and aux_decay. */
-#include "train/optim.h"
-
-#include <math.h>
+ * U = G + mu M), O = polar factor of U by Newton-Schulz, u = eta s O + eta decay w with
+ * s = sqrt(max(1, rows/cols)) (KellerJordan/Muon, torch.optim.Muon) or
+ * 0.2 sqrt(max(rows, cols)) (Moonlight, arXiv 2502.16982). Decay takes the unscaled
+ * rate, as in all references. Tensors that are not hidden matrices take AdamW with
+ * aux_lr, aux_decay, beta1, beta2 and eps. torch.optim.Muon: ns_clamp. */
+#include "train/optim/orthogonal.h"
 
 static size_t state_floats(const struct pl_optim *o, const struct pl_param *p)
 {
-    (void)o;
-    return (p->kind == PL_PARAM_MATRIX ? 1 : 2) * pl_param_size(p);
+    if (p->kind != PL_PARAM_MATRIX) return 2 * pl_param_size(p);
+    const struct pl_param whole = pl_orthogonal_whole(o, p);
+    return pl_param_size(&whole);
 }
 
 static size_t scratch_floats(const struct pl_optim *o, const struct pl_param *p)
 {
-    (void)o;
-    if (p->kind != PL_PARAM_MATRIX) return 0;
-    size_t r = (size_t)(p->rows < p->cols ? p->rows : p->cols);
-    return 2 * r * r + pl_param_size(p);
-}
-
-static double shape_scale(const struct pl_optim *o, const struct pl_param *p)
-{
-    double m = p->rows, n = p->cols;
-    return o->scale ? 0.2 * sqrt(fmax(m, n)) : sqrt(fmax(1, m / n));
+    if (p->kind != PL_PARAM_MATRIX) return pl_optim_scratch(o, p);
+    const struct pl_param whole = pl_orthogonal_whole(o, p);
+    const size_t a = pl_orthogonal_scratch(o, &whole), b = pl_optim_scratch(o, &whole);
+    return a > b ? a : b;
 }
 
 static int step(const struct pl_optim *o, const struct pl_device *dev,
@@ -32,24 +26,35 @@ static int step(const struct pl_optim *o, const struct pl_device *dev,
                 float *scratch, int64_t t, double rate, float *u)
 {
     if (p->kind != PL_PARAM_MATRIX)
-        return pl_adamw_step(o, dev, p, g, w, M, t, rate * o->aux_lr, o->aux_decay, u);
-    const size_t n = pl_param_size(p);
-    const double mu = o->momentum, in = o->ema ? 1 - mu : 1, eta = rate * o->lr;
-    int rc = dev->axpby(n, (float)in, g, (float)mu, M);
-    if (!rc) rc = dev->axpby(n, o->nesterov ? (float)mu : 1, M, 0, u);
-    if (!rc && o->nesterov) rc = dev->axpby(n, (float)in, g, 1, u);
-    if (!rc) rc = pl_newton_schulz(dev, p->rows, p->cols, o->ns_steps, u, scratch);
-    /* Decay takes the unscaled rate, as all references do. */
-    if (!rc)
-        rc = dev->axpby(n, (float)(eta * o->decay), w, (float)(eta * shape_scale(o, p)),
-                        u);
-    return rc;
+        return pl_aux_step(o, o->beta1, o->beta2, dev, p, g, w, M, scratch, t, rate, u);
+    const struct pl_param whole = pl_orthogonal_whole(o, p);
+    const size_t n = pl_param_size(&whole);
+    if (n == 0) return 0; /* done with its q_proj */
+    const double eta = rate * o->lr, scale = eta * pl_shape_scale(o->scale, &whole);
+    int rc = pl_optim_couple(o, dev, n, w, g);
+    if (!rc) rc = pl_optim_momentum(o, dev, n, g, M, u);
+    if (!rc) rc = pl_orthogonalize(o, dev, &whole, u, scratch);
+    return rc ? rc : pl_optim_decay(o, dev, n, eta, scale, w, u, scratch);
 }
 
 const struct pl_optim_type pl_optim_muon = {
     .name = "muon",
     .summary = "orthogonalised momentum for hidden matrices, AdamW elsewhere",
     .source = "KellerJordan/Muon; Moonlight, arXiv 2502.16982",
+    .keys =
+        "lr decay decay_form decay_factor aux_lr aux_decay beta1 beta2 eps eps_form "
+        "momentum momentum_form nesterov dampening scale coefficients ns_steps "
+        "ns_eps ns_clamp fused_qkv",
+    .defaults = {.lr = .02,
+                 .decay = .1,
+                 .aux_lr = 3e-3,
+                 .aux_decay = .1,
+                 .momentum = .95,
+                 .nesterov = true,
+                 .ema = true,
+                 .beta1 = .9,
+                 .beta2 = .95,
+                 .eps = 1e-8},
     .state_floats = state_floats,
     .scratch_floats = scratch_floats,
     .step = step,

@@ -1,8 +1,8 @@
 /* SGD with momentum mu:
- *   m = mu m + g (sum form, torch; the first call sets m = g when first_copies) or
+ *   m = mu m + (1 - dampening) g (sum form, torch; the first call sets m = g) or
  *   m = mu m + (1-mu) g (EMA form, heavy ball of the theory);
  *   d = m, or with Nesterov g + mu m (EMA: (1-mu) g + mu m);
- *   u = eta d + eta decay w, or decay coupled: g + decay w before the momentum.
+ *   u = eta d; decay is coupled, g + decay w, by default.
  * Source: torch.optim.SGD; Polyak 1964. */
 #include "train/optim.h"
 
@@ -11,25 +11,18 @@ static size_t state_floats(const struct pl_optim *o, const struct pl_param *p)
     return o->momentum != 0 ? pl_param_size(p) : 0;
 }
 
-static size_t scratch_floats(const struct pl_optim *o, const struct pl_param *p)
-{
-    (void)o, (void)p;
-    return 0;
-}
-
 static int step(const struct pl_optim *o, const struct pl_device *dev,
                 const struct pl_param *p, float *g, const float *w, float *m,
                 float *scratch, int64_t t, double rate, float *u)
 {
-    (void)scratch;
     const size_t n = pl_param_size(p);
     const double mu = o->momentum, in = o->ema ? 1 - mu : 1, eta = rate * o->lr;
     const bool nesterov = o->nesterov && mu != 0;
-    int rc = 0;
-    if (o->coupled) rc = dev->axpby(n, (float)o->decay, w, 1, g);
+    int rc = pl_optim_couple(o, dev, n, w, g);
     if (!rc && mu != 0) {
-        bool copies = o->first_copies && t == 1;
-        rc = dev->axpby(n, copies ? 1 : (float)in, g, copies ? 0 : (float)mu, m);
+        bool copies = o->first_copies && !o->ema && t == 1;
+        double taken = o->ema ? in : 1 - o->dampening;
+        rc = dev->axpby(n, copies ? 1 : (float)taken, g, copies ? 0 : (float)mu, m);
     }
     if (rc) return rc;
     if (mu == 0)
@@ -37,16 +30,22 @@ static int step(const struct pl_optim *o, const struct pl_device *dev,
     else
         rc = dev->axpby(n, (float)(nesterov ? eta * mu : eta), m, 0, u);
     if (!rc && nesterov) rc = dev->axpby(n, (float)(eta * in), g, 1, u);
-    if (!rc && !o->coupled && o->decay != 0)
-        rc = dev->axpby(n, (float)(eta * o->decay), w, 1, u);
-    return rc;
+    return rc ? rc : pl_optim_decay(o, dev, n, eta, 1, w, u, scratch);
 }
 
 const struct pl_optim_type pl_optim_sgd = {
     .name = "sgd",
     .summary = "stochastic gradient descent with momentum",
     .source = "torch.optim.SGD",
+    .keys =
+        "lr decay decay_form decay_factor momentum momentum_form nesterov dampening",
+    .defaults = {.lr = 3e-3,
+                 .decay = .1,
+                 .decay_form = PL_DECAY_COUPLED,
+                 .momentum = .95,
+                 .nesterov = true,
+                 .first_copies = true},
     .state_floats = state_floats,
-    .scratch_floats = scratch_floats,
+    .scratch_floats = pl_optim_scratch,
     .step = step,
 };

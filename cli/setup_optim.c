@@ -1,0 +1,212 @@
+#include "cli/setup_optim.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "train/newton_schulz.h"
+
+static const char *const forms[] = {"auto", "sum", "ema", NULL};
+
+/* Which member of struct pl_optim a key sets. NAME: choices[0] is "auto", the others
+ * are the member's values from 0; SWITCH: a bool. */
+enum kind { REAL, COUNT, SWITCH, NAME };
+
+static const struct member {
+    const char *name; /* after "optimizer." */
+    enum kind kind;
+    size_t at, size;
+    const char *const *choices;
+} members[] = {
+#define MEMBER(name, kind, member, choices)                  \
+    {                                                        \
+        name, kind, offsetof(struct pl_optim, member),       \
+            sizeof((struct pl_optim *)NULL)->member, choices \
+    }
+#define NUMBER(member) MEMBER(#member, REAL, member, NULL)
+    NUMBER(lr),
+    NUMBER(decay),
+    MEMBER("decay_form", NAME, decay_form, pl_decay_forms),
+    MEMBER("decay_factor", NAME, decay_factor, pl_decay_factors),
+    NUMBER(aux_lr),
+    NUMBER(aux_decay),
+    NUMBER(aux_beta1),
+    NUMBER(aux_beta2),
+    NUMBER(momentum),
+    MEMBER("momentum_form", NAME, ema, forms),
+    MEMBER("nesterov", SWITCH, nesterov, NULL),
+    NUMBER(dampening),
+    NUMBER(beta1),
+    NUMBER(beta2),
+    NUMBER(beta3),
+    NUMBER(eps),
+    MEMBER("eps_form", NAME, eps_form, pl_eps_forms),
+    MEMBER("nadam_form", NAME, nadam_form, pl_nadam_forms),
+    NUMBER(momentum_decay),
+    NUMBER(gamma),
+    NUMBER(cautious),
+    MEMBER("scale", NAME, scale, pl_shape_scales),
+    MEMBER("coefficients", NAME, coefficients, pl_ns_names),
+    MEMBER("ns_steps", COUNT, ns_steps, NULL),
+    NUMBER(ns_eps),
+    MEMBER("ns_clamp", SWITCH, ns_clamp, NULL),
+    MEMBER("fused_qkv", SWITCH, fused_qkv, NULL),
+    MEMBER("lmo_hidden", NAME, lmo[PL_PARAM_MATRIX], pl_lmos),
+    MEMBER("lmo_embed", NAME, lmo[PL_PARAM_EMBED], pl_lmos),
+    MEMBER("lmo_head", NAME, lmo[PL_PARAM_HEAD], pl_lmos),
+    MEMBER("lmo_vector", NAME, lmo[PL_PARAM_VECTOR], pl_lmos),
+    MEMBER("radius_hidden", REAL, radius[PL_PARAM_MATRIX], NULL),
+    MEMBER("radius_embed", REAL, radius[PL_PARAM_EMBED], NULL),
+    MEMBER("radius_head", REAL, radius[PL_PARAM_HEAD], NULL),
+    MEMBER("radius_vector", REAL, radius[PL_PARAM_VECTOR], NULL),
+    MEMBER("normalized", SWITCH, normalized, NULL),
+};
+enum { N_MEMBERS = sizeof members / sizeof *members };
+
+static char *key_of(const struct member *m)
+{
+    return pl_printf("optimizer.%s", m->name);
+}
+
+void pl_setup_optim_register(void)
+{
+    pl_config_register("optimizer.name", pl_optim_names());
+    for (int i = 0; i < N_MEMBERS; i++) {
+        if (members[i].kind != NAME) continue;
+        char *key = key_of(&members[i]);
+        pl_config_register(key, members[i].choices);
+        free(key);
+    }
+}
+
+/* A member that is no number is a bool, of one byte, or an enum, of an int's. */
+static void set(struct pl_optim *o, const struct member *m, int value)
+{
+    const bool byte = value != 0;
+    assert(m->size == sizeof byte || m->size == sizeof value);
+    memcpy((char *)o + m->at, m->size == sizeof byte ? (const void *)&byte : &value,
+           m->size);
+}
+
+static int get(const struct pl_optim *o, const struct member *m)
+{
+    const char *at = (const char *)o + m->at;
+    int value = *at;
+    if (m->size == sizeof value) memcpy(&value, at, sizeof value);
+    return value;
+}
+
+static double real(const struct pl_optim *o, const struct member *m)
+{
+    double value;
+    memcpy(&value, (const char *)o + m->at, sizeof value);
+    return value;
+}
+
+static int choice(const struct member *m, const char *text)
+{
+    int i = 0;
+    while (strcmp(m->choices[i], text)) i++;
+    return i - 1;
+}
+
+static void take(const struct pl_config *c, const struct member *m, struct pl_optim *o)
+{
+    char *key = key_of(m);
+    if (m->kind == REAL) {
+        double value = pl_config_real(c, key);
+        if (!isnan(value)) memcpy((char *)o + m->at, &value, sizeof value);
+    } else {
+        int value = m->kind == COUNT    ? (int)pl_config_int(c, key) - 1
+                    : m->kind == SWITCH ? pl_config_maybe(c, key)
+                                        : choice(m, pl_config_text(c, key));
+        if (value >= 0) set(o, m, m->kind == COUNT ? value + 1 : value);
+    }
+    free(key);
+}
+
+struct pl_optim pl_setup_optim(const struct pl_config *config)
+{
+    const struct pl_optim_type *type =
+        pl_optim_find(pl_config_text(config, "optimizer.name"));
+    struct pl_optim o = type->defaults;
+    o.type = type;
+    for (int i = 0; i < N_MEMBERS; i++) take(config, &members[i], &o);
+    return o;
+}
+
+/* Is name a word of the type's keys? */
+static bool reads(const struct pl_optim_type *type, const char *name)
+{
+    size_t n = strlen(name);
+    for (const char *at = type->keys; (at = strstr(at, name)); at += n)
+        if ((at == type->keys || at[-1] == ' ') && (!at[n] || at[n] == ' '))
+            return true;
+    return false;
+}
+
+/* "lr 0.02"; nothing for what is off or the set's own. */
+static char *setting(const struct pl_optim *o, const struct member *m)
+{
+    if (!reads(o->type, m->name)) return NULL;
+    const bool own = !strcmp(m->name, "ns_eps") || !strcmp(m->name, "dampening");
+    switch (m->kind) {
+    case REAL:
+        if (own && real(o, m) == 0) return NULL;
+        return pl_printf("%s %.6g", m->name, real(o, m));
+    case COUNT:
+        return get(o, m) ? pl_printf("%s %d", m->name, get(o, m)) : NULL;
+    case SWITCH:
+        return get(o, m) ? pl_strdup(m->name) : NULL;
+    case NAME:
+        break;
+    }
+    return pl_printf("%s %s", m->name, m->choices[1 + get(o, m)]);
+}
+
+char *pl_setup_optim_text(const struct pl_optim *o)
+{
+    char *text = pl_printf("%s:", o->type->name);
+    const char *comma = "";
+    for (int i = 0; i < N_MEMBERS; i++) {
+        char *one = setting(o, &members[i]);
+        if (!one) continue;
+        char *longer = pl_printf("%s%s %s", text, comma, one);
+        free(text);
+        free(one);
+        text = longer;
+        comma = ",";
+    }
+    return text;
+}
+
+char *pl_setup_optim_list(void)
+{
+    char *list = pl_strdup("");
+    for (int i = 0; pl_optim_types[i]; i++) {
+        struct pl_optim o = pl_optim_types[i]->defaults;
+        o.type = pl_optim_types[i];
+        char *text = pl_setup_optim_text(&o);
+        char *longer =
+            pl_printf("%s%s: %s (%s).%s\n", list, o.type->name, o.type->summary,
+                      o.type->source, text + strlen(o.type->name) + 1);
+        free(list);
+        free(text);
+        list = longer;
+    }
+    return list;
+}
+
+bool pl_setup_optim_reads(const struct pl_config *config, const char *key)
+{
+    const struct pl_optim_type *type =
+        pl_optim_find(pl_config_text(config, "optimizer.name"));
+    const char *name = key + strlen("optimizer.");
+    bool ours = false;
+    for (int i = 0; i < N_MEMBERS; i++) ours |= !strcmp(members[i].name, name);
+    return !ours || reads(type, name);
+}

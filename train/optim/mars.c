@@ -1,0 +1,149 @@
+/* MARS (approximate mode): c = g + gamma b1/(1-b1) (g - g_before), g_before = 0 at
+ * first, c <- c / max(1, ||c||) tensor by tensor, m = b1 m + (1-b1) c, and mars v = b2
+ * v + (1-b2) c^2, u = eta m/bc1 / (sqrt(v)/sqrt(bc2) + eps) mars-lion     u = eta
+ * sign(m) mars-shampoo  u = eta s O, O the polar factor of m/(1-b1) by Newton-Schulz,
+ *                 s = sqrt(max(1, rows/cols))
+ * + eta decay w, for every matrix, embedding and head included. Vectors take AdamW with
+ * aux_lr, aux_decay, aux_beta1 and aux_beta2 (the code's lr_1d, ...). g_before is a
+ * copy of the gradient as it came. Where the delay changes, g - g_before spans the jump
+ * once. Source: AGI-Arena/MARS; Yuan et al., arXiv 2411.10438. The code takes c^2 for
+ * v, its README says g^2. */
+#include "train/optim/orthogonal.h"
+
+#include <math.h>
+
+static size_t matrix_state(const struct pl_param *p, size_t words)
+{
+    return (p->kind == PL_PARAM_VECTOR ? 2 : words) * pl_param_size(p);
+}
+
+static size_t three(const struct pl_optim *o, const struct pl_param *p)
+{
+    (void)o;
+    return matrix_state(p, 3);
+}
+
+static size_t two(const struct pl_optim *o, const struct pl_param *p)
+{
+    (void)o;
+    return matrix_state(p, 2);
+}
+
+/* g <- c; last <- g. u is free. */
+static int correct(const struct pl_optim *o, const struct pl_device *dev, size_t n,
+                   float *g, float *last, float *u)
+{
+    const double k = o->gamma * o->beta1 / (1 - o->beta1);
+    double square = 0;
+    int rc = dev->copy(u, last, sizeof(float) * n);
+    if (!rc) rc = dev->copy(last, g, sizeof(float) * n);
+    if (!rc) rc = dev->axpby(n, (float)-k, u, (float)(1 + k), g);
+    if (!rc) rc = dev->dot(n, g, g, &square);
+    if (rc || !(square > 1)) return rc;
+    return dev->axpby(n, 0, g, (float)(1 / sqrt(square)), g);
+}
+
+static int part(const struct pl_optim *o, const struct pl_device *dev,
+                const struct pl_param *p, float *g, const float *w, float *state,
+                float *scratch, int64_t t, double rate, float *u)
+{
+    return pl_aux_step(o, o->aux_beta1, o->aux_beta2, dev, p, g, w, state, scratch, t,
+                       rate, u);
+}
+
+static int adamw(const struct pl_optim *o, const struct pl_device *dev,
+                 const struct pl_param *p, float *g, const float *w, float *state,
+                 float *scratch, int64_t t, double rate, float *u)
+{
+    const size_t n = pl_param_size(p);
+    const double eta = rate * o->lr;
+    if (p->kind == PL_PARAM_VECTOR)
+        return part(o, dev, p, g, w, state, scratch, t, rate, u);
+    int rc = pl_optim_couple(o, dev, n, w, g);
+    if (!rc) rc = correct(o, dev, n, g, state + 2 * n, u);
+    if (!rc) rc = pl_adamw_step(o, dev, p, g, w, state, t, eta, 0, u);
+    return rc ? rc : pl_optim_decay(o, dev, n, eta, 1, w, u, scratch);
+}
+
+static int lion(const struct pl_optim *o, const struct pl_device *dev,
+                const struct pl_param *p, float *g, const float *w, float *m,
+                float *scratch, int64_t t, double rate, float *u)
+{
+    const size_t n = pl_param_size(p);
+    const double eta = rate * o->lr;
+    if (p->kind == PL_PARAM_VECTOR)
+        return part(o, dev, p, g, w, m, scratch, t, rate, u);
+    int rc = pl_optim_couple(o, dev, n, w, g);
+    if (!rc) rc = correct(o, dev, n, g, m + n, u);
+    if (!rc) rc = pl_optim_average(dev, n, o->beta1, g, m);
+    if (!rc) rc = dev->sign(n, m, u);
+    return rc ? rc : pl_optim_decay(o, dev, n, eta, eta, w, u, scratch);
+}
+
+static size_t shampoo_scratch(const struct pl_optim *o, const struct pl_param *p)
+{
+    const size_t a = pl_optim_scratch(o, p);
+    const size_t b = p->kind == PL_PARAM_VECTOR ? 0 : pl_orthogonal_scratch(o, p);
+    return a > b ? a : b;
+}
+
+static int shampoo(const struct pl_optim *o, const struct pl_device *dev,
+                   const struct pl_param *p, float *g, const float *w, float *m,
+                   float *scratch, int64_t t, double rate, float *u)
+{
+    const size_t n = pl_param_size(p);
+    const double eta = rate * o->lr;
+    if (p->kind == PL_PARAM_VECTOR)
+        return part(o, dev, p, g, w, m, scratch, t, rate, u);
+    int rc = pl_optim_couple(o, dev, n, w, g);
+    if (!rc) rc = correct(o, dev, n, g, m + n, u);
+    if (!rc) rc = pl_optim_average(dev, n, o->beta1, g, m);
+    if (!rc) rc = dev->axpby(n, (float)(1 / (1 - o->beta1)), m, 0, u);
+    if (!rc) rc = pl_orthogonalize(o, dev, p, u, scratch);
+    return rc ? rc
+              : pl_optim_decay(o, dev, n, eta, eta * pl_shape_scale(o->scale, p), w, u,
+                               scratch);
+}
+
+#define KEYS                                                                     \
+    "lr decay decay_form decay_factor aux_lr aux_decay aux_beta1 aux_beta2 eps " \
+    "eps_form gamma beta1 "
+#define DEFAULTS                                                                    \
+    .lr = 3e-3, .aux_lr = 3e-3, .aux_decay = .1, .aux_beta1 = .9, .aux_beta2 = .95, \
+    .beta1 = .95, .beta2 = .99, .eps = 1e-8, .gamma = .025
+
+const struct pl_optim_type pl_optim_mars = {
+    .name = "mars",
+    .summary = "AdamW on variance-reduced gradients (mars-adamw)",
+    .source = "AGI-Arena/MARS, arXiv 2411.10438",
+    .first_moment = PL_BETA1,
+    .keys = KEYS "beta2",
+    .defaults = {DEFAULTS},
+    .state_floats = three,
+    .scratch_floats = pl_optim_scratch,
+    .step = adamw,
+};
+
+const struct pl_optim_type pl_optim_mars_lion = {
+    .name = "mars-lion",
+    .summary = "sign of the momentum of variance-reduced gradients",
+    .source = "AGI-Arena/MARS, arXiv 2411.10438",
+    .first_moment = PL_BETA1,
+    .keys = KEYS,
+    .defaults = {DEFAULTS},
+    .state_floats = two,
+    .scratch_floats = pl_optim_scratch,
+    .step = lion,
+};
+
+const struct pl_optim_type pl_optim_mars_shampoo = {
+    .name = "mars-shampoo",
+    .summary = "orthogonalised momentum of variance-reduced gradients",
+    .source = "AGI-Arena/MARS, arXiv 2411.10438",
+    .first_moment = PL_BETA1,
+    .keys = KEYS "scale coefficients ns_steps ns_eps ns_clamp",
+    .defaults = {DEFAULTS, .ns_eps = 1e-8},
+    .state_floats = two,
+    .scratch_floats = shampoo_scratch,
+    .step = shampoo,
+};
