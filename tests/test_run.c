@@ -106,7 +106,8 @@ static double brute_force(const struct pl_problem *p, const struct pl_versions *
     double worst = 0, loss;
     struct pl_problem copy = *p;
     struct toy quiet = *toy;
-    quiet.reads = NULL, quiet.first = NULL, quiet.B = NULL, quiet.n_reads = 0;
+    quiet.reads = quiet.backs = NULL;
+    quiet.first = NULL, quiet.B = NULL, quiet.n_reads = 0;
     copy.state = &quiet;
     for (int s = 0; s < P; s++) w[s] = x + s * W, g[s] = grad + s * W;
     must(p->type->init(&copy, spec->seed, w));
@@ -128,7 +129,7 @@ static double brute_force(const struct pl_problem *p, const struct pl_versions *
             x[(n + 1) * P * W + k] =
                 x[n * P * W + k] - (float)(spec->optim.lr * (double)grad[k]);
     }
-    free(quiet.reads), free(quiet.first), free(quiet.B);
+    free(quiet.reads), free(quiet.backs), free(quiet.first), free(quiet.B);
     free(x), free(grad), free(w), free(g);
     return worst;
 }
