@@ -230,8 +230,10 @@ static int arm_new(const struct pl_config *config, struct pl_arm *arm)
     if (!rc && pl_setup_problem_type(arm->config)->on_data)
         rc = pl_model_check_plain(&arm->model);
     if (!rc) rc = arm_simulate(arm);
-    if (!rc)
+    if (!rc) {
         rc = pl_setup_problem_known(arm->config, arm->versions.stages, &arm->known);
+        if (rc) rc = pl_fail(rc, "%s: %s", arm->name, pl_error_text());
+    }
     return rc;
 }
 

@@ -43,6 +43,9 @@ int pl_report_new(const struct pl_experiment *experiment,
                   const struct pl_run_result *results, struct pl_report *out);
 void pl_report_free(struct pl_report *report);
 
+/* Does the (first) arm train a model, so that losses are nats per token? */
+bool pl_report_on_data(const struct pl_report *report);
+void pl_report_heading(const struct pl_report *report, FILE *out);
 /* Heading, table, annealed times, for people; the same as the key "arms" of an open
  * JSON object; as /table of a trace. */
 void pl_report_print(const struct pl_report *report, FILE *out);

@@ -6,117 +6,11 @@
 #include "base/json.h"
 #include "base/mem.h"
 #include "cli/report.h"
-#include "cli/setup_optim.h"
-#include "cli/setup_problem.h"
 
 static const struct pl_arm *arm_of(const struct pl_report *r,
                                    const struct pl_row_report *w)
 {
     return &r->experiment->arms[w->arm];
-}
-
-static double tokens_per_update(const struct pl_config *c)
-{
-    return (double)pl_config_int(c, "train.batch") *
-           (double)pl_config_int(c, "train.seq");
-}
-
-static const char *data_text(const struct pl_config *c)
-{
-    const char *text = pl_config_text(c, "data.text");
-    const char *tokens = pl_config_text(c, "data.tokens");
-    return *text ? text : *tokens ? tokens : "built-in grammar";
-}
-
-static void print_costs(const struct pl_arm *arm, FILE *out)
-{
-    const struct pl_cost *c = &arm->cost;
-    double k = 1e-12 / (double)arm->cost_factor;
-    char f[32], b[32], w[32], l[32];
-    fprintf(
-        out, "costs       stage 0, %lld sequence(s): F %s, B %s, W %s, transfer %s\n",
-        (long long)pl_config_int(arm->config, "cost.sequences"),
-        pl_units_format_time((double)c->forward[0] * k, f, sizeof f),
-        pl_units_format_time((double)c->backward[0] * k, b, sizeof b),
-        pl_units_format_time((double)c->weight[0] * k, w, sizeof w),
-        pl_units_format_time(c->devices > 1 ? (double)c->next[0] * k : 0, l, sizeof l));
-}
-
-static void print_model(const struct pl_arm *arm, FILE *out)
-{
-    const struct pl_model *m = &arm->model;
-    fprintf(out,
-            "model       %.3fM parameters: %d layers, hidden %d, %d/%d heads, ffn %d, "
-            "vocabulary %d, %s",
-            (double)pl_model_params(m) / 1e6, m->layers, m->hidden, m->heads,
-            m->kv_heads, m->ffn, m->vocab, m->tied ? "tied" : "untied");
-}
-
-static void print_data(const struct pl_arm *arm, int n_seeds, FILE *out)
-{
-    double tokens = tokens_per_update(arm->config);
-    fprintf(out,
-            "data        %s; %.0f tokens per update, %lld updates = %.3gM tokens; %d "
-            "seed(s)\n",
-            data_text(arm->config), tokens, (long long)arm->versions.updates,
-            tokens * (double)arm->versions.updates / 1e6, n_seeds);
-}
-
-/* A problem without data: its loss is exact, and of no tokens. */
-static void print_problem(const struct pl_arm *arm, FILE *out)
-{
-    const struct pl_problem_type *type = pl_setup_problem_type(arm->config);
-    fprintf(out, "problem     %s: %s", type->name, type->summary);
-    if (isfinite(arm->known.minimum)) fprintf(out, "; minimum %.6g", arm->known.minimum);
-    if (isfinite(arm->known.L)) fprintf(out, ", L %.6g", arm->known.L);
-}
-
-/* Every rule of the run with its settings, once. */
-static void print_rules(const struct pl_experiment *e, FILE *out)
-{
-    char **texts = PL_NEW(e->n_arms, char *);
-    for (int i = 0; i < e->n_arms; i++) {
-        const struct pl_optim o = pl_setup_optim(e->arms[i].config);
-        bool seen = false;
-        texts[i] = pl_setup_optim_text(&o);
-        for (int k = 0; k < i; k++) seen |= !strcmp(texts[k], texts[i]);
-        if (!seen) fprintf(out, "%-11s %s\n", i ? "" : "optimizer", texts[i]);
-    }
-    for (int i = 0; i < e->n_arms; i++) free(texts[i]);
-    free(texts);
-}
-
-static void print_heading(const struct pl_report *r, FILE *out)
-{
-    const struct pl_experiment *e = r->experiment;
-    const struct pl_arm *arm = &e->arms[0];
-    const bool on_data = pl_setup_problem_type(arm->config)->on_data;
-    char chunks[40] = "";
-    if (arm->versions.stages != arm->sim.schedule.shape.P)
-        snprintf(chunks, sizeof chunks, " of %d model chunks",
-                 arm->versions.stages / arm->sim.schedule.shape.P);
-    fprintf(out, "%s\n", pl_config_title(e->config));
-    if (on_data)
-        print_model(arm, out);
-    else
-        print_problem(arm, out);
-    fprintf(out, "; P = %d stages%s\n", arm->sim.schedule.shape.P, chunks);
-    if (on_data)
-        print_data(arm, e->n_seeds, out);
-    else
-        fprintf(
-            out,
-            "samples     %lld per update, %lld updates; %d seed(s); no model and no "
-            "data\n",
-            (long long)pl_config_int(arm->config, "train.batch"),
-            (long long)arm->versions.updates, e->n_seeds);
-    print_costs(arm, out);
-    print_rules(e, out);
-    fprintf(out,
-            "units       tau in optimizer updates (steady mean, stage 0 .. stage P-1); "
-            "loss %s stored iterate x; bubble = 1 - busiest device's work / step\n\n",
-            on_data ? "in nats per token on\n            validation data at the"
-                    : "exact, at the\n           ");
 }
 
 static void print_tau(const struct pl_row_report *row, char *text, size_t n)
@@ -134,11 +28,22 @@ static void print_tau(const struct pl_row_report *row, char *text, size_t n)
 static const char *loss_text(const struct pl_report *r, double loss, int decimals,
                              char text[32])
 {
-    if (pl_setup_problem_type(r->experiment->arms[0].config)->on_data)
+    if (pl_report_on_data(r))
         snprintf(text, 32, "%.*f", decimals, loss);
     else
-        snprintf(text, 32, "%.4g", loss);
+        snprintf(text, 32, "%.3g", loss);
     return text;
+}
+
+/* Columns of losses and gaps. */
+static int loss_width(const struct pl_report *r)
+{
+    return pl_report_on_data(r) ? 16 : 20;
+}
+
+static int gap_width(const struct pl_report *r)
+{
+    return pl_report_on_data(r) ? 19 : 21;
 }
 
 /* A gap is between runs on the same tokens; longer runs only serve the annealed time.
@@ -211,12 +116,12 @@ static void print_row(const struct pl_report *r, const struct pl_row_report *row
                  loss_text(r, row->equal_baseline, 3, b));
     fprintf(out, "%-22s ", arm->name);
     print_steady(row, out);
-    fprintf(out, " %-8s %-16s %-19s %6s  %-35s %s\n", tau, loss, gap, share, reach,
-            equal);
+    fprintf(out, " %-8s %-*s %-*s %6s  %-35s %s\n", tau, loss_width(r), loss,
+            gap_width(r), gap, share, reach, equal);
     if (isnan(row->noise)) return;
     snprintf(gap, sizeof gap, "rms %s", loss_text(r, row->noise, 4, a));
-    fprintf(out, "%-22s %9s %8s %-8s %-16s %-19s\n", "  with another seed", "\"", "\"",
-            "\"", "\"", gap);
+    fprintf(out, "%-22s %9s %8s %-8s %-*s %s\n", "  with another seed", "\"", "\"",
+            "\"", loss_width(r), "\"", gap);
 }
 
 static const char *clip_scope(const struct pl_arm *arm)
@@ -313,10 +218,10 @@ static void print_annealed(const struct pl_report *r, FILE *out)
 
 void pl_report_print(const struct pl_report *r, FILE *out)
 {
-    print_heading(r, out);
-    fprintf(out, "%-22s %9s %8s %-8s %-16s %-19s %6s  %-35s %s\n", "arm", "step",
-            "bubble", "tau", "loss", "gap", "recov.", "time to baseline's loss",
-            "loss at equal time");
+    pl_report_heading(r, out);
+    fprintf(out, "%-22s %9s %8s %-8s %-*s %-*s %6s  %-35s %s\n", "arm", "step",
+            "bubble", "tau", loss_width(r), "loss", gap_width(r), "gap", "recov.",
+            "time to baseline's loss", "loss at equal time");
     for (int i = 0; i < r->n; i++) print_row(r, &r->rows[i], out);
     print_notes(r, out);
     print_annealed(r, out);

@@ -1,4 +1,5 @@
 # tests of train/
+include tests/problem.mk
 include tests/net.mk
 include tests/loop.mk
 include tests/data.mk

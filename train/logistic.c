@@ -122,7 +122,7 @@ static bool newton(struct logistic *l, double *w, double *H, double *g, double *
     return *left < 1e-12 * (1 + f); /* at the minimum, where rounding decides */
 }
 
-/* NaN where the labels can be separated and l2 is 0: there is no minimum. */
+/* inf f; NaN where no Newton step exists (no l2, fewer samples than features). */
 static double minimum(struct logistic *l)
 {
     const size_t d = (size_t)l->d;

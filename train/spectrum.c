@@ -31,7 +31,8 @@ int pl_spectrum_fill(const struct pl_spectrum *s, int n, double *h)
 {
     if (s->kind == PL_SPECTRUM_LIST && s->n_values != n)
         return pl_fail(PL_ECONFIG,
-                       "spectrum list has %d values, expected %d, one for each",
+                       "problem.values: %d values, expected %d of them for "
+                       "problem.spectrum list",
                        s->n_values, n);
     for (int i = 0; i < n; i++) {
         h[i] = value(s, n, i);
