@@ -31,6 +31,7 @@ static const char *const mlps[] = {"swiglu", "gelu", NULL};
 static const char *const biases[] = {"none", "qkv", "attention", "all", NULL};
 static const char *const recomputes[] = {"none", "selective", "full", NULL};
 static const char *const qk_norms[] = {"none", "head", "full", NULL};
+static const char *const inits[] = {"scaled", "normal", "truncated", "width", NULL};
 
 const struct pl_key pl_keys[] = {
     NAME("schedule.name", "1f1b", NULL, "pipeline schedule"),
@@ -158,6 +159,12 @@ const struct pl_key pl_keys[] = {
     NAME("model.qk_norm", "none", qk_norms,
          "RMSNorm of queries and keys: per head (Qwen3) or over all heads (OLMoE)"),
     INT("model.positions", "0", 0, 16777216, "", "learned positions; 0: rotary"),
+    NAME(
+        "model.init", "scaled", inits,
+        "initial matrices, sd init_std: normal, residual outputs over sqrt(2 layers) "
+        "(scaled: GPT-2, nanoGPT), without that (normal: Hugging Face), or cut at 3 sd "
+        "(truncated: OLMoE); sd hidden^-1/2, else as scaled (width: nanotron)"),
+    REAL("model.init_std", "0.02", 1e-6, 10, "", "sd of the initial matrices"),
     BOOL("model.dropout", "no", "dropout, whose masks are kept for the backward"),
     INT("model.experts", "0", 0, 65536, "", "routed experts of a layer; 0: dense"),
     INT("model.experts_per_token", "1", 1, 65536, "", "routed experts a token visits"),

@@ -228,7 +228,7 @@ static int arm_new(const struct pl_config *config, struct pl_arm *arm)
     if (rc) return rc;
     rc = pl_model_read(arm->config, &arm->model);
     if (!rc && pl_setup_problem_type(arm->config)->on_data)
-        rc = pl_model_check_plain(&arm->model);
+        rc = pl_model_check_trainable(&arm->model);
     if (!rc) rc = arm_simulate(arm);
     if (!rc) {
         rc = pl_setup_problem_known(arm->config, arm->versions.stages, &arm->known);

@@ -100,6 +100,30 @@ struct pl_device {
     int (*rmsnorm_back)(int rows, int d, const float *x, const float *gain,
                         const float *rstd, const float *dy, float *dx, float *dgain);
 
+    /* y = (x - mean) rstd gain + shift, mean and rstd (rows) of each row, rstd =
+     * (var + eps)^-1/2, var = mean (x - mean)^2; shift NULL: none.
+     * back: dx += ..., dgain += ..., and dshift unless it is NULL += ... (row order).
+     */
+    int (*layernorm)(int rows, int d, float eps, const float *x, const float *gain,
+                     const float *shift, float *y, float *mean, float *rstd);
+    int (*layernorm_back)(int rows, int d, const float *x, const float *gain,
+                          const float *mean, const float *rstd, const float *dy,
+                          float *dx, float *dgain, float *dshift);
+
+    /* RMSNorm of each of n_heads heads of d floats at the start of rows of ld floats,
+     * all with one gain (d); the rest of y's rows is not touched. rstd (rows, n_heads).
+     * back: g, of x's shape, is the gradient of y on entry and of x on return; dgain
+     * += ... (row order). */
+    int (*headnorm)(int rows, int n_heads, int d, int ld, float eps, const float *x,
+                    const float *gain, float *y, float *rstd);
+    int (*headnorm_back)(int rows, int n_heads, int d, int ld, const float *x,
+                         const float *gain, const float *rstd, float *g, float *dgain);
+
+    /* y (rows,d) += x[r % period] for each row r: a bias (period 1), learned positions.
+     * back: dx (period,d) += sums of dy's rows (row order). */
+    int (*add_rows)(int rows, int period, int d, const float *x, float *y);
+    int (*add_rows_back)(int rows, int period, int d, const float *dy, float *dx);
+
     /* Rotary embedding (half-split pairs i, i + head_dim/2; angle
      * t theta^(-2i/head_dim)) in place on n_heads heads of head_dim at the start of
      * rows of ld floats, position t = row % T; direction +1 forward, -1 backward
@@ -121,6 +145,11 @@ struct pl_device {
     int (*swiglu)(int rows, int f, const float *gate_up, float *h);
     int (*swiglu_back)(int rows, int f, const float *gate_up, const float *dh,
                        float *dgate_up);
+
+    /* y = x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))), n elements; y may be x.
+     * back: dx = dy * derivative; dx may be dy. */
+    int (*gelu)(size_t n, const float *x, float *y);
+    int (*gelu_back)(size_t n, const float *x, const float *dy, float *dx);
 
     /* *loss = sum over rows of -log softmax(logits)[target] (double). When scale != 0
      * the logits are overwritten with scale * (softmax - onehot). */

@@ -9,6 +9,7 @@
 enum { LANES = 16, TILE_ROWS = 12 };
 #include "gpu/host_gemm.h"
 #include "gpu/host_layers.h"
+#include "gpu/host_blocks.h"
 #include "gpu/host_vector.h"
 #include "gpu/host_attention.h"
 #endif

@@ -32,6 +32,24 @@
     X(p, rmsnorm_back, (int rows, int d, const float *x, const float *gain,            \
                         const float *rstd, const float *dy, float *dx, float *dgain),  \
       (rows, d, x, gain, rstd, dy, dx, dgain))                                         \
+    X(p, layernorm, (int rows, int d, float eps, const float *x, const float *gain,    \
+                     const float *shift, float *y, float *mean, float *rstd),          \
+      (rows, d, eps, x, gain, shift, y, mean, rstd))                                   \
+    X(p, layernorm_back, (int rows, int d, const float *x, const float *gain,          \
+                          const float *mean, const float *rstd, const float *dy,       \
+                          float *dx, float *dgain, float *dshift),                     \
+      (rows, d, x, gain, mean, rstd, dy, dx, dgain, dshift))                           \
+    X(p, headnorm, (int rows, int n_heads, int d, int ld, float eps, const float *x,   \
+                    const float *gain, float *y, float *rstd),                         \
+      (rows, n_heads, d, ld, eps, x, gain, y, rstd))                                   \
+    X(p, headnorm_back, (int rows, int n_heads, int d, int ld, const float *x,         \
+                         const float *gain, const float *rstd, float *g,               \
+                         float *dgain),                                                \
+      (rows, n_heads, d, ld, x, gain, rstd, g, dgain))                                 \
+    X(p, add_rows, (int rows, int period, int d, const float *x, float *y),            \
+      (rows, period, d, x, y))                                                         \
+    X(p, add_rows_back, (int rows, int period, int d, const float *dy, float *dx),     \
+      (rows, period, d, dy, dx))                                                       \
     X(p, rope, (int rows, int T, int n_heads, int head_dim, int ld, double theta,      \
                 int direction, float *x),                                              \
       (rows, T, n_heads, head_dim, ld, theta, direction, x))                           \
@@ -44,6 +62,9 @@
       (rows, f, gate_up, h))                                                           \
     X(p, swiglu_back, (int rows, int f, const float *gate_up, const float *dh,         \
                        float *dgate_up), (rows, f, gate_up, dh, dgate_up))             \
+    X(p, gelu, (size_t n, const float *x, float *y), (n, x, y))                        \
+    X(p, gelu_back, (size_t n, const float *x, const float *dy, float *dx),            \
+      (n, x, dy, dx))                                                                  \
     X(p, xent, (int rows, int vocab, float *logits, const int32_t *targets,            \
                 float scale, double *loss), (rows, vocab, logits, targets, scale, loss)) \
     X(p, adamw, (size_t n, const struct pl_adamw_args *args, const float *g,           \

@@ -15,6 +15,9 @@ enum pl_mlp { PL_MLP_SWIGLU, PL_MLP_GELU };
 enum pl_bias { PL_BIAS_NONE, PL_BIAS_QKV, PL_BIAS_ATTENTION, PL_BIAS_ALL };
 /* none; gain of one head (Qwen3); gain over all heads (OLMoE) */
 enum pl_qk_norm { PL_QK_NONE, PL_QK_HEAD, PL_QK_FULL };
+/* Initial matrices: normal and, where a residual branch ends, over sqrt(2 layers); plain
+ * normal; normal cut at 3 sd; as the first with sd hidden^-1/2. */
+enum pl_init { PL_INIT_SCALED, PL_INIT_NORMAL, PL_INIT_TRUNCATED, PL_INIT_WIDTH };
 
 struct pl_model {
     int layers, hidden, heads, kv_heads, head_dim, ffn, vocab;
@@ -27,7 +30,9 @@ struct pl_model {
     enum pl_bias bias;
     enum pl_qk_norm qk_norm;
     int positions; /* learned positions; 0: rotary */
-    bool dropout;  /* attention, residual and embedding dropout (masks are kept) */
+    enum pl_init init;
+    double init_std; /* sd of the initial matrices; 0: 0.02 */
+    bool dropout;    /* attention, residual and embedding dropout (masks are kept) */
 
     /* Mixture of experts; experts == 0: every block is dense. */
     int experts, experts_per_token; /* routed ones, and those a token visits */
@@ -53,8 +58,8 @@ int pl_model_check_given(const struct pl_config *config, const char *where);
 /* Ranges and divisibility (heads a multiple of kv_heads, even head_dim).
  * Errors: PL_ECONFIG naming the key. */
 int pl_model_check(const struct pl_model *model);
-/* Is it one that train/ can build: Llama-style and dense? PL_EUNSUP naming the key. */
-int pl_model_check_plain(const struct pl_model *model);
+/* Is it one that train/ can build? PL_EUNSUP naming the key. */
+int pl_model_check_trainable(const struct pl_model *model);
 
 /* Widths of a head: what scores are computed over, and what they weigh. */
 int pl_model_qk_dim(const struct pl_model *model);

@@ -51,6 +51,8 @@ int pl_model_read(const struct pl_config *c, struct pl_model *out)
         .bias = (enum pl_bias)choice(c, "model.bias"),
         .qk_norm = (enum pl_qk_norm)choice(c, "model.qk_norm"),
         .positions = number(c, "model.positions"),
+        .init = (enum pl_init)choice(c, "model.init"),
+        .init_std = pl_config_real(c, "model.init_std"),
         .dropout = pl_config_bool(c, "model.dropout"),
         .experts = number(c, "model.experts"),
         .experts_per_token = number(c, "model.experts_per_token"),

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OPS = 19 };
+enum { OPS = 27 };
 
 static void run(const struct pl_device *device, const struct conformance *op)
 {
@@ -62,6 +62,14 @@ END_TEST
 #define FAULT_embed_back OFF(dtable[d - 1])
 #define FAULT_rmsnorm OFF(rstd[rows - 1])
 #define FAULT_rmsnorm_back dx[0] -= 1e-3f /* as if dx had been overwritten */
+#define FAULT_layernorm OFF(y[d - 1])
+#define FAULT_layernorm_back OFF(dgain[d - 1])
+#define FAULT_headnorm OFF(rstd[rows * n_heads - 1])
+#define FAULT_headnorm_back OFF(g[d - 1])
+#define FAULT_add_rows OFF(y[d - 1])
+#define FAULT_add_rows_back OFF(dx[d - 1])
+#define FAULT_gelu OFF(y[n - 1])
+#define FAULT_gelu_back OFF(dx[n - 1])
 #define FAULT_rope OFF(x[n_heads * head_dim - 1])
 #define FAULT_attention OFF(lse[shape->T - 1])
 #define FAULT_attention_back OFF(dqkv[0])

@@ -1,6 +1,7 @@
-/* Llama-style decoder (Touvron et al., arXiv 2302.13971) as a problem: a list of layers
- * on stages, run forward in order and backward in reverse, in the same order of
- * operations for every number of stages. */
+/* A decoder, Llama-style (Touvron et al., arXiv 2302.13971), GPT-2-style (Radford et
+ * al. 2019) or a mixture of both, as struct pl_model says, as a problem: layers on
+ * stages, run forward in order and backward in reverse, in the same order of operations
+ * for every number of stages. */
 #include "train/net.h"
 
 #include <assert.h>
@@ -100,8 +101,8 @@ static int net_open(const struct pl_problem_spec *spec, const struct pl_device *
 
 const struct pl_problem_type pl_problem_model = {
     .name = "model",
-    .summary = "Llama-style decoder: RMSNorm, rotary grouped-query attention, SwiGLU",
-    .source = "arXiv 2302.13971",
+    .summary = "decoder as model.* says: Llama, GPT-2 and between",
+    .source = "arXiv 2302.13971; Radford et al. 2019",
     .settings = "",
     .on_data = true,
     .open = net_open,
@@ -121,9 +122,13 @@ int pl_problem_llama(const struct pl_device *device, const struct pl_model *mode
                        "batch of %d sequences of %d tokens, expected both "
                        "positive and at most %d tokens in all",
                        max_B, T, INT_MAX);
+    if (model->positions && T > model->positions)
+        return pl_fail(PL_ECONFIG,
+                       "train.seq is %d, expected at most model.positions (%d)", T,
+                       model->positions);
     struct pl_problem *p;
     int rc = pl_model_check(model);
-    if (!rc) rc = pl_model_check_plain(model);
+    if (!rc) rc = pl_model_check_trainable(model);
     if (rc) return rc;
     rc = pl_net_new(device, model, P, max_B * T, T, &p);
     if (rc) return rc;

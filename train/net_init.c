@@ -1,9 +1,9 @@
-/* Initial weights: normal with sd 0.02 for matrices and embeddings (Hugging Face
- * Llama's initializer_range), divided by sqrt(2 layers) where a residual branch ends
- * (o_proj and down_proj; GPT-2 and nanotron practice, not Hugging Face's), gains 1,
- * biases 0.
- * Drawn on the host, keyed by (parameter number, element), which do not depend on the
- * number of stages. */
+/* Initial weights (model.init): normal with sd 0.02 for matrices and embeddings,
+ * divided by sqrt(2 layers) where a residual branch ends (o_proj and down_proj; GPT-2
+ * and nanotron practice, not Hugging Face's), gains 1, biases 0. Or without that
+ * division (Hugging Face's initializer_range), or cut at 3 sd (OLMoE, arXiv
+ * 2409.02060), or with sd hidden^-1/2 (nanotron's SmolLM). Drawn on the host, keyed by
+ * (parameter number, element), which do not depend on the number of stages. */
 #include "train/net.h"
 
 #include <assert.h>
@@ -13,20 +13,33 @@
 #include "base/mem.h"
 #include "base/rng.h"
 
-struct pl_net_fill pl_net_fill(const struct pl_model *model, bool ends_branch)
+struct pl_net_fill pl_net_fill(const struct pl_model *m, bool ends_branch)
 {
-    return (struct pl_net_fill){.sd = ends_branch ? 0.02 / sqrt(2.0 * model->layers)
-                                                  : 0.02};
+    const bool divided = m->init == PL_INIT_SCALED || m->init == PL_INIT_WIDTH;
+    double sd = m->init_std > 0 ? m->init_std : 0.02;
+    if (m->init == PL_INIT_WIDTH) sd = 1 / sqrt((double)m->hidden);
+    if (ends_branch && divided) sd /= sqrt(2.0 * m->layers);
+    return (struct pl_net_fill){.sd = sd};
 }
 
-static void draw(uint64_t seed, int param, struct pl_net_fill fill, size_t n, float *x)
+/* A number beyond 3 sd is drawn again, from a stream of its own for each attempt. */
+static double normal(uint64_t seed, int param, uint32_t i, bool cut)
 {
+    double x;
+    uint64_t attempt = 0;
+    do x = pl_rng_normal(seed, PL_RNG_INIT, attempt++ << 32 | (uint64_t)param, i);
+    while (cut && fabs(x) > 3);
+    return x;
+}
+
+static void draw(const struct pl_net *net, uint64_t seed, int param, size_t n, float *x)
+{
+    const struct pl_net_fill fill = net->fill[param];
+    const bool cut = net->model.init == PL_INIT_TRUNCATED;
     assert(n <= UINT32_MAX);
     for (size_t i = 0; i < n; i++)
-        x[i] = fill.sd == 0
-                   ? fill.value
-                   : (float)(fill.sd * pl_rng_normal(seed, PL_RNG_INIT, (uint64_t)param,
-                                                     (uint32_t)i));
+        x[i] = fill.sd == 0 ? fill.value
+                            : (float)(fill.sd * normal(seed, param, (uint32_t)i, cut));
 }
 
 int pl_net_init(struct pl_problem *p, uint64_t seed, float *const *weights)
@@ -41,7 +54,7 @@ int pl_net_init(struct pl_problem *p, uint64_t seed, float *const *weights)
     for (int i = 0; i < p->n_params && rc == 0; i++) {
         const struct pl_param *q = &p->params[i];
         size_t n = pl_param_size(q);
-        draw(seed, i, net->fill[i], n, x);
+        draw(net, seed, i, n, x);
         rc = p->device->upload(weights[q->stage] + q->offset, x, n * sizeof *x);
     }
     free(x);

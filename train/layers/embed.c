@@ -1,4 +1,5 @@
-/* x[r] = E[token r], E (vocab, hidden). */
+/* x[r] = E[token r], E (vocab, hidden); with learned positions + P[position of r]
+ * (Radford et al. 2019). */
 #include "train/net.h"
 
 enum { OUT };
@@ -20,20 +21,28 @@ static void declare(struct pl_net *net, struct pl_layer *l)
 static int forward(const struct pl_net *net, const struct pl_layer *l,
                    struct pl_pass *pass)
 {
-    return net->dev->embed(pass->rows, net->model.hidden, pass->batch->tokens,
-                           pl_net_weight(net, pass, l->param[TABLE]), l->buffer[OUT]);
+    const int d = net->model.hidden;
+    const float *positions = pl_net_weight(net, pass, l->param[POSITIONS]);
+    int rc = net->dev->embed(pass->rows, d, pass->batch->tokens,
+                             pl_net_weight(net, pass, l->param[TABLE]), l->buffer[OUT]);
+    if (rc || !positions) return rc;
+    return net->dev->add_rows(pass->rows, pass->batch->T, d, positions, l->buffer[OUT]);
 }
 
 static int backward(const struct pl_net *net, const struct pl_layer *l,
                     struct pl_pass *pass)
 {
-    return net->dev->embed_back(pass->rows, net->model.hidden, pass->batch->tokens,
-                                net->dx, pl_net_grad(net, pass, l->param[TABLE]));
+    const int d = net->model.hidden;
+    float *dpositions = pl_net_grad(net, pass, l->param[POSITIONS]);
+    int rc = net->dev->embed_back(pass->rows, d, pass->batch->tokens, net->dx,
+                                  pl_net_grad(net, pass, l->param[TABLE]));
+    if (rc || !dpositions) return rc;
+    return net->dev->add_rows_back(pass->rows, pass->batch->T, d, net->dx, dpositions);
 }
 
 const struct pl_layer_type pl_layer_embed = {
     .name = "embed",
-    .summary = "token embedding",
+    .summary = "token embedding and learned positions",
     .source = "Vaswani et al., arXiv 1706.03762",
     .declare = declare,
     .forward = forward,

@@ -1,4 +1,5 @@
 #include "train/layers/ffn.h"
+#include "train/layers/linear.h"
 
 int pl_ffn_inner(const struct pl_model *m, int width)
 {
@@ -29,4 +30,45 @@ struct pl_ffn pl_ffn_declare(struct pl_net *net, struct pl_layer *l, int width,
                           prefix);
     if (biased) f.down_bias = pl_net_vector(net, l, d, 0, "%s.down_proj.bias", prefix);
     return f;
+}
+
+int pl_ffn(const struct pl_net *net, const struct pl_pass *pass, const struct pl_ffn *f,
+           int rows, const float *x, float *a, float *h, float beta, float *y)
+{
+    const struct pl_device *dev = net->dev;
+    const int d = net->model.hidden, inner = pl_ffn_inner(&net->model, f->width);
+    int rc = pl_linear(dev, rows, d, inner, x, pl_net_weight(net, pass, f->up), 0, a);
+    if (!rc) rc = pl_bias(dev, rows, inner, pl_net_weight(net, pass, f->up_bias), a);
+    if (!rc && inner == 2 * f->width)
+        rc = dev->swiglu(rows, f->width, a, h);
+    else if (!rc)
+        rc = dev->gelu((size_t)rows * (size_t)f->width, a, h);
+    if (!rc)
+        rc = pl_linear(dev, rows, f->width, d, h, pl_net_weight(net, pass, f->down),
+                       beta, y);
+    return rc ? rc : pl_bias(dev, rows, d, pl_net_weight(net, pass, f->down_bias), y);
+}
+
+int pl_ffn_back(const struct pl_net *net, const struct pl_pass *pass,
+                const struct pl_ffn *f, int rows, const float *x, const float *a,
+                const float *h, const float *dy, float *dh, float *da, float *dx)
+{
+    const struct pl_device *dev = net->dev;
+    const int d = net->model.hidden, inner = pl_ffn_inner(&net->model, f->width);
+    int rc =
+        pl_linear_dw(dev, rows, f->width, d, dy, h, pl_net_grad(net, pass, f->down));
+    if (!rc) rc = pl_bias_db(dev, rows, d, dy, pl_net_grad(net, pass, f->down_bias));
+    if (!rc)
+        rc = pl_linear_dx(dev, rows, f->width, d, dy, pl_net_weight(net, pass, f->down),
+                          dh);
+    if (!rc && inner == 2 * f->width)
+        rc = dev->swiglu_back(rows, f->width, a, dh, da);
+    else if (!rc)
+        rc = dev->gelu_back((size_t)rows * (size_t)f->width, a, dh, da);
+    if (!rc)
+        rc = pl_linear_dw(dev, rows, d, inner, da, x, pl_net_grad(net, pass, f->up));
+    if (!rc) rc = pl_bias_db(dev, rows, inner, da, pl_net_grad(net, pass, f->up_bias));
+    return rc ? rc
+              : pl_linear_dx(dev, rows, d, inner, da, pl_net_weight(net, pass, f->up),
+                             dx);
 }

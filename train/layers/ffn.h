@@ -13,4 +13,13 @@ int pl_ffn_inner(const struct pl_model *model, int width);
 struct pl_ffn pl_ffn_declare(struct pl_net *net, struct pl_layer *l, int width,
                              const char *prefix);
 
+/* y = ffn(x) + beta y for some rows; saved for the backward: a (rows, inner), h (rows,
+ * width). */
+int pl_ffn(const struct pl_net *net, const struct pl_pass *pass, const struct pl_ffn *f,
+           int rows, const float *x, float *a, float *h, float beta, float *y);
+/* dx (rows, hidden) = what dy says of x, and the gradients; dh, da: scratch. */
+int pl_ffn_back(const struct pl_net *net, const struct pl_pass *pass,
+                const struct pl_ffn *f, int rows, const float *x, const float *a,
+                const float *h, const float *dy, float *dh, float *da, float *dx);
+
 #endif

@@ -1,11 +1,11 @@
-/* loss = mean over rows of -log softmax(Whead y)[target], y = rmsnorm(x) gain. Tied:
+/* loss = mean over rows of -log softmax(Whead y)[target], y = norm(x). Tied:
  * Whead is the embedding table (Press & Wolf, arXiv 1608.05859), wherever its stage is.
  */
 #include "train/layers/linear.h"
 #include "train/layers/norm.h"
 #include "train/net.h"
 
-enum { LOGITS, NORMED, RSTD };
+enum { LOGITS, NORMED, STATS };
 enum { GAIN, SHIFT, WHEAD };
 enum { DNORMED };
 
@@ -19,7 +19,7 @@ static void declare(struct pl_net *net, struct pl_layer *l)
     size_t rows = (size_t)net->max_rows;
     l->buffer_floats[LOGITS] = rows * (size_t)m->vocab;
     l->buffer_floats[NORMED] = rows * (size_t)m->hidden;
-    l->buffer_floats[RSTD] = rows;
+    l->buffer_floats[STATS] = pl_norm_stats(m, rows);
     l->scratch_floats[DNORMED] = rows * (size_t)m->hidden;
 }
 
@@ -32,9 +32,7 @@ static int forward(const struct pl_net *net, const struct pl_layer *l,
     /* scale carries "mean over rows" into every gradient; 0 keeps xent from making one
      */
     float scale = pass->grads ? (float)(pass->scale / rows) : 0;
-    if ((rc = dev->rmsnorm(rows, d, (float)net->model.norm_eps, l->in,
-                           pl_net_weight(net, pass, l->param[GAIN]), b[NORMED],
-                           b[RSTD])) ||
+    if ((rc = pl_norm(net, pass, &l->param[GAIN], l->in, b[NORMED], b[STATS])) ||
         (rc = pl_linear(dev, rows, d, vocab, b[NORMED],
                         pl_net_weight(net, pass, l->param[WHEAD]), 0, b[LOGITS])) ||
         (rc = dev->xent(rows, vocab, b[LOGITS], pass->batch->targets, scale,
@@ -57,9 +55,8 @@ static int backward(const struct pl_net *net, const struct pl_layer *l,
                            scratch[DNORMED])) ||
         (rc = dev->zero(net->dx, sizeof(float) * (size_t)rows * (size_t)d)))
         return rc;
-    return dev->rmsnorm_back(rows, d, l->in, pl_net_weight(net, pass, l->param[GAIN]),
-                             b[RSTD], scratch[DNORMED], net->dx,
-                             pl_net_grad(net, pass, l->param[GAIN]));
+    return pl_norm_back(net, pass, &l->param[GAIN], l->in, b[STATS], scratch[DNORMED],
+                        net->dx);
 }
 
 const struct pl_layer_type pl_layer_head = {
