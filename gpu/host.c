@@ -1,6 +1,6 @@
-/* The device `host`: vector loops and an own GEMM on AVX2 and AVX-512, OpenBLAS
- * elsewhere, one thread. OpenBLAS 0.3.21 knows no CPU younger than itself and falls
- * back to its SSE3 kernels there (30 of 230 GFLOP/s on an Emerald Rapids core), and its
+/* The device `host`: vector loops and an own GEMM on AVX2 and AVX-512, OpenBLAS with
+ * one thread elsewhere. OpenBLAS 0.3.21 knows no CPU younger than itself and falls back
+ * to its SSE3 kernels there (30 of 230 GFLOP/s on an Emerald Rapids core), and its
  * packing costs as much as the product at K = 64; hence the own kernel. */
 #include "gpu/host.h"
 #include "base/err.h"
@@ -51,6 +51,41 @@ float *pl_host_scratch(size_t floats)
     return (float *)(((uintptr_t)s->block + bytes - 1) / bytes * bytes);
 }
 
+/* Rows of one part. */
+static size_t part_step(size_t n, size_t width)
+{
+    enum { FLOATS = 16384, LINE = 16 };
+    size_t step = FLOATS / (width ? width : 1) + 1;
+    if (step < (n + PL_HOST_PARTS - 1) / PL_HOST_PARTS)
+        step = (n + PL_HOST_PARTS - 1) / PL_HOST_PARTS;
+    return width > 1 ? step : (step + LINE - 1) / LINE * LINE;
+}
+
+int pl_host_parts(size_t n, size_t width)
+{
+    size_t step = part_step(n, width);
+    return (int)((n + step - 1) / step);
+}
+
+struct rows {
+    pl_host_work *work;
+    void *args;
+    size_t n, step;
+};
+
+static void rows_part(void *context, int part)
+{
+    const struct rows *r = context;
+    size_t from = (size_t)part * r->step, to = from + r->step;
+    r->work(r->args, part, from, to < r->n ? to : r->n);
+}
+
+void pl_host_rows(size_t n, size_t width, pl_host_work *work, void *args)
+{
+    struct rows r = {work, args, n, part_step(n, width)};
+    pl_pool_for(pl_host_parts(n, width), rows_part, &r);
+}
+
 static int host_open(void)
 {
     openblas_set_num_threads(1);
@@ -63,7 +98,7 @@ static void host_close(void)
 
 static void host_describe(char *text, size_t n)
 {
-    snprintf(text, n, "host: one thread, %s; %s, core %s", pl_host_sets()[0]->summary,
+    snprintf(text, n, "host: %s; %s, core %s", pl_host_sets()[0]->summary,
              openblas_get_config(), openblas_get_corename());
 }
 
@@ -110,4 +145,4 @@ const struct pl_device *const *pl_host_sets(void)
 PL_OPS(FORWARD, host_)
 
 const struct pl_device pl_device_host =
-    SET(host_, "OpenBLAS and vector loops, one thread");
+    SET(host_, "own GEMM and vector loops, or OpenBLAS");

@@ -7,7 +7,9 @@
 #pragma GCC optimize("fp-contract=fast")
 #define HOST(name) pl_avx512_##name
 enum { LANES = 16, TILE_ROWS = 12 };
+#include "gpu/host_pack.h"
 #include "gpu/host_gemm.h"
+#include "gpu/host_math.h"
 #include "gpu/host_layers.h"
 #include "gpu/host_blocks.h"
 #include "gpu/host_vector.h"

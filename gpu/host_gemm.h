@@ -1,158 +1,162 @@
 /* host: GEMM. C tiles of TILE_ROWS x 2 vectors stay in registers over a depth of DEPTH;
- * op(B) is packed into panels of two vectors (zero-padded), op(A) is read in place with
- * its two strides, so that a tall A with small K is touched once a panel. Included once
- * for each instruction set, with HOST, LANES and TILE_ROWS defined. */
+ * op(B) is packed (host_pack.h); op(A) is read in place when its rows lie along k and
+ * packed when it is stored transposed. An element is the sum over k in order, DEPTH
+ * terms at a time, so how C is cut for the threads changes no bit. Included once for
+ * each instruction set, after host_pack.h. */
 #ifndef PL_GPU_HOST_GEMM_H
 #define PL_GPU_HOST_GEMM_H
 
-#include <string.h>
+enum { DEPTH = 256, COLUMNS = 512, ROWS = 480 };
 
-enum { PANEL = 2 * LANES, DEPTH = 256, COLUMNS = 256, ROWS = 480 };
-
-typedef float vec __attribute__((vector_size(4 * LANES)));
-typedef float loose_vec __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
-
-/* A matrix read through two strides: element (i, k) is at[i * row + k * col]. */
-struct strided {
-    const float *at;
-    size_t row, col;
+/* A tile of C = alpha A B + beta C. A packed: [k][row]; in place: rows `row` apart. */
+struct tile {
+    int K;
+    const float *a, *b;
+    size_t row, step; /* of a in place; between the rows of b */
+    float alpha, beta, *c;
+    size_t ldc;
 };
 
-/* Panels of a packed op(B): panel j / PANEL starts at at + j / PANEL * stride. */
-struct panels {
-    const float *at;
-    size_t stride;
-};
-
-static inline int least(int a, int b)
-{
-    return a < b ? a : b;
-}
-
-static inline size_t panel_floats(int K, int N)
-{
-    return (size_t)(N + PANEL - 1) / PANEL * PANEL * (size_t)K;
-}
-
-/* K rows of `width` floats from strided.row apart, to panel rows; the rest is zero. */
-static void pack_rows(int K, int width, const float *from, size_t step, float *out)
-{
-    const loose_vec zero = {0};
-    for (int k = 0; k < K; k++, from += step, out += PANEL) {
-        loose_vec *to = (loose_vec *)out;
-        to[0] = width >= LANES ? *(const loose_vec *)from : zero;
-        to[1] = width == PANEL ? *(const loose_vec *)(from + LANES) : zero;
-        for (int i = width / LANES * LANES; i < width; i++) out[i] = from[i];
-    }
-}
-
-static void pack_columns(int K, int width, const float *from, size_t step, float *out)
-{
-    if (width < PANEL) memset(out, 0, (size_t)K * PANEL * sizeof *out);
-    for (int i = 0; i < width; i++, from += step)
-        for (int k = 0; k < K; k++) out[(size_t)k * PANEL + (size_t)i] = from[k];
-}
-
-/* One of b's strides is 1. */
-static struct panels pack(int K, int N, struct strided b, float *out)
-{
-    struct panels p = {out, (size_t)K * PANEL};
-    for (int j = 0; j < N; j += PANEL, out += p.stride) {
-        int width = least(PANEL, N - j);
-        if (b.col == 1)
-            pack_rows(K, width, b.at + j, b.row, out);
-        else
-            pack_columns(K, width, b.at + (size_t)j * b.col, b.col, out);
-    }
-    return p;
-}
-
+/* rows, vectors and packed are constants at every call. In place, rows are reached from
+ * a pointer for every third: four registers instead of twelve. */
 static inline __attribute__((always_inline)) void
-store(const vec *sum, int vectors, float alpha, float beta, float *c, int width)
-{
-    float partial[PANEL];
-    float *to = width < vectors * LANES ? partial : c;
-    if (to == partial && beta != 0) memcpy(partial, c, (size_t)width * sizeof *c);
-    for (int v = 0; v < vectors; v++) {
-        loose_vec *at = (loose_vec *)(to + v * LANES);
-        *at = beta == 0 ? alpha * sum[v] : alpha * sum[v] + beta * *at;
-    }
-    if (to == partial) memcpy(c, partial, (size_t)width * sizeof *c);
-}
-
-/* rows x (vectors * LANES) of C; rows and vectors are constants at every call. */
-static inline __attribute__((always_inline)) void tile(int rows, int vectors, int K,
-                                                       struct strided a, const float *b,
-                                                       float alpha, float beta,
-                                                       float *c, size_t ldc, int width)
+tile_of(int rows, int vectors, bool packed, const struct tile *t)
 {
     vec sum[TILE_ROWS][2];
+    const float *third[TILE_ROWS / 3 + 1], *a = t->a, *b = t->b;
+    const size_t row = t->row, step = t->step;
 #pragma GCC unroll 16
     for (int r = 0; r < rows; r++) sum[r][0] = sum[r][1] = (vec){0};
-    for (int k = 0; k < K; k++, b += PANEL) {
-        const float *p = a.at + (size_t)k * a.col;
-        vec b0 = *(const loose_vec *)b, b1 = *(const loose_vec *)(b + LANES);
+#pragma GCC unroll 16
+    for (int r = 0; r < rows; r += 3) third[r / 3] = a + (size_t)r * row;
+    for (int k = t->K; k > 0; k--, b += step) {
+        vec b0 = *(const loose_vec *)b, b1 = b0;
+        if (vectors == 2) b1 = *(const loose_vec *)(b + LANES);
 #pragma GCC unroll 16
         for (int r = 0; r < rows; r++) {
-            float s = p[(size_t)r * a.row];
+            vec s = (packed ? a[r] : third[r / 3][(size_t)(r % 3) * row]) - (vec){0};
             sum[r][0] += s * b0;
             if (vectors == 2) sum[r][1] += s * b1;
         }
-    }
+        a += TILE_ROWS;
 #pragma GCC unroll 16
+        for (int r = 0; r < rows; r += 3) third[r / 3]++;
+    }
+    float *c = t->c;
+    const float alpha = t->alpha, beta = t->beta;
+#pragma GCC unroll 16
+    for (int r = 0; r < rows; r++, c += t->ldc)
+#pragma GCC unroll 2
+        for (int v = 0; v < vectors; v++) {
+            loose_vec *at = (loose_vec *)(c + v * LANES);
+            *at = beta == 0 ? alpha * sum[r][v] : alpha * sum[r][v] + beta * *at;
+        }
+}
+
+enum { PART = TILE_ROWS / 3 };
+
+#define TILE(name, rows, vectors, packed)                            \
+    static __attribute__((noinline)) void name(const struct tile *t) \
+    {                                                                \
+        tile_of(rows, vectors, packed, t);                           \
+    }
+TILE(tile_packed1, TILE_ROWS, 1, true)
+TILE(tile_packed2, TILE_ROWS, 2, true)
+TILE(part_packed1, PART, 1, true)
+TILE(part_packed2, PART, 2, true)
+TILE(tile_placed1, TILE_ROWS, 1, false)
+TILE(tile_placed2, TILE_ROWS, 2, false)
+TILE(part_placed1, PART, 1, false)
+TILE(part_placed2, PART, 2, false)
+TILE(row_placed1, 1, 1, false)
+TILE(row_placed2, 1, 2, false)
+
+typedef void tile_kernel(const struct tile *t);
+
+/* `rows` x `width` of C by a kernel of whole vectors and, packed, perhaps more rows. */
+static void partial_tile(tile_kernel *kernel, struct tile *t, int rows, int width)
+{
+    float whole[TILE_ROWS * PANEL], *c = t->c;
+    size_t ldc = t->ldc, bytes = (size_t)width * sizeof *c;
+    for (int r = 0; t->beta != 0 && r < rows; r++)
+        memcpy(whole + r * PANEL, c + (size_t)r * ldc, bytes);
+    t->c = whole;
+    t->ldc = PANEL;
+    kernel(t);
+    t->c = c;
+    t->ldc = ldc;
     for (int r = 0; r < rows; r++)
-        store(sum[r], vectors, alpha, beta, c + (size_t)r * ldc, width);
+        memcpy(c + (size_t)r * ldc, whole + r * PANEL, bytes);
 }
 
-static inline __attribute__((always_inline)) void
-column(int vectors, int M, int K, struct strided a, const float *b, float alpha,
-       float beta, float *c, size_t ldc, int width)
+/* One panel of B, A in place. */
+static void column(int M, int width, struct tile t)
 {
-    enum { PART = TILE_ROWS / 3 };
-    int i = 0;
-    for (; i + TILE_ROWS <= M; i += TILE_ROWS) {
-        tile(TILE_ROWS, vectors, K, a, b, alpha, beta, c, ldc, width);
-        a.at += TILE_ROWS * a.row;
-        c += TILE_ROWS * ldc;
-    }
-    for (; i + PART <= M; i += PART) {
-        tile(PART, vectors, K, a, b, alpha, beta, c, ldc, width);
-        a.at += PART * a.row;
-        c += PART * ldc;
-    }
-    for (; i < M; i++) {
-        tile(1, vectors, K, a, b, alpha, beta, c, ldc, width);
-        a.at += a.row;
-        c += ldc;
+    const bool two = width > LANES, whole = width == PANEL || width == LANES;
+    for (int i = 0, rows; i < M; i += rows) {
+        tile_kernel *kernel = two ? row_placed2 : row_placed1;
+        rows = 1;
+        if (M - i >= TILE_ROWS) {
+            rows = TILE_ROWS;
+            kernel = two ? tile_placed2 : tile_placed1;
+        } else if (M - i >= PART) {
+            rows = PART;
+            kernel = two ? part_placed2 : part_placed1;
+        }
+        if (whole)
+            kernel(&t);
+        else
+            partial_tile(kernel, &t, rows, width);
+        t.a += (size_t)rows * t.row;
+        t.c += (size_t)rows * t.ldc;
     }
 }
 
-static void column1(int M, int K, struct strided a, const float *b, float alpha,
-                    float beta, float *c, size_t ldc, int width)
+/* One panel of B, A packed with panels `stride` apart. */
+static void column_packed(int M, int width, size_t stride, struct tile t)
 {
-    column(1, M, K, a, b, alpha, beta, c, ldc, width);
+    const bool two = width > LANES, whole = width == PANEL || width == LANES;
+    for (int i = 0; i < M; i += TILE_ROWS) {
+        int rows = least(TILE_ROWS, M - i);
+        tile_kernel *kernel = two ? tile_packed2 : tile_packed1;
+        if (rows <= PART) kernel = two ? part_packed2 : part_packed1;
+        if (whole && (rows == TILE_ROWS || rows == PART))
+            kernel(&t);
+        else
+            partial_tile(kernel, &t, rows, width);
+        t.a += stride;
+        t.c += TILE_ROWS * t.ldc;
+    }
 }
 
-static void column2(int M, int K, struct strided a, const float *b, float alpha,
-                    float beta, float *c, size_t ldc, int width)
-{
-    column(2, M, K, a, b, alpha, beta, c, ldc, width);
-}
-
-/* C = alpha A B + beta C with B packed; panels may be longer than K and wider than N.
- */
-static void multiply(int M, int N, int K, float alpha, struct strided a,
+/* C = alpha A B + beta C, A with rows along k, B packed; panels may be longer than K
+ * and wider than N. */
+static void multiply(int M, int N, int K, float alpha, const float *a, size_t row,
                      struct panels b, float beta, float *c, size_t ldc)
 {
-    for (int j = 0; j < N; j += PANEL) {
-        int width = least(PANEL, N - j);
-        const float *panel = b.at + (size_t)(j / PANEL) * b.stride;
-        (width > LANES ? column2 : column1)(M, K, a, panel, alpha, beta, c + j, ldc,
-                                            width);
-    }
+    struct tile t = {K, a, b.at, row, b.step, alpha, beta, c, ldc};
+    for (int j = 0; j < N; j += PANEL, t.b += b.stride, t.c += PANEL)
+        column(M, least(PANEL, N - j), t);
+}
+
+/* The same with A packed. */
+static void multiply_packed(int M, int N, int K, float alpha, struct panels a,
+                            struct panels b, float beta, float *c, size_t ldc)
+{
+    struct tile t = {K, a.at, b.at, 0, b.step, alpha, beta, c, ldc};
+    for (int j = 0; j < N; j += PANEL, t.b += b.stride, t.c += PANEL)
+        column_packed(M, least(PANEL, N - j), a.stride, t);
 }
 
 #ifndef HOST_GEMM_BY_BLAS
+/* C is cut into blocks of rows x columns, one a part. */
+struct product {
+    struct strided a, b;
+    int M, N, K, rows, columns;
+    float alpha, beta, *c;
+    size_t ldc;
+};
+
 /* C = beta C, for a product without terms. */
 static void scale(int M, int N, float beta, float *c, size_t ldc)
 {
@@ -160,27 +164,78 @@ static void scale(int M, int N, float beta, float *c, size_t ldc)
         for (int j = 0; j < N; j++) c[j] = beta == 0 ? 0 : beta * c[j];
 }
 
+/* One slice of depth of `rows` rows from row i, with b packed. */
+static void product_rows(const struct product *p, int i, int rows, int j, int columns,
+                         int k, int depth, struct panels b, float *scratch)
+{
+    struct strided a = p->a;
+    float *c = p->c + (size_t)i * p->ldc + j, beta = k ? 1 : p->beta;
+    a.at += (size_t)i * a.row + (size_t)k * a.col;
+    if (a.row == 1 && a.col != 1)
+        multiply_packed(rows, columns, depth, p->alpha,
+                        pack_left(rows, depth, a, scratch), b, beta, c, p->ldc);
+    else
+        multiply(rows, columns, depth, p->alpha, a.at, a.row, b, beta, c, p->ldc);
+}
+
+static void product_part(void *context, int part)
+{
+    const struct product *p = context;
+    int down = (p->M + p->rows - 1) / p->rows;
+    int top = part % down * p->rows, j = part / down * p->columns;
+    int bottom = least(p->M, top + p->rows), columns = least(p->columns, p->N - j);
+    float *right =
+        pl_host_scratch(right_floats(DEPTH, COLUMNS) + left_floats(DEPTH, ROWS));
+    float *left = right + right_floats(DEPTH, COLUMNS);
+    if (p->K == 0)
+        scale(bottom - top, columns, p->beta, p->c + (size_t)top * p->ldc + j, p->ldc);
+    for (int k = 0; k < p->K; k += DEPTH) {
+        int depth = least(DEPTH, p->K - k);
+        struct strided b = p->b;
+        b.at += (size_t)k * b.row + (size_t)j * b.col;
+        struct panels packed = pack_right(depth, columns, b, right);
+        for (int i = top; i < bottom; i += ROWS)
+            product_rows(p, i, least(ROWS, bottom - i), j, columns, k, depth, packed,
+                         left);
+    }
+}
+
+/* Equal blocks of at most `most`, whole units. */
+static int block_of(int n, int most, int unit)
+{
+    int blocks = (n + most - 1) / most;
+    int size = blocks ? (n + blocks - 1) / blocks : 1;
+    return (size + unit - 1) / unit * unit;
+}
+
+/* Large blocks pack little; a few for each thread balance. */
+static void product_cut(struct product *p)
+{
+    int wanted = pl_pool_threads() > 1 ? 4 * pl_pool_threads() : 1;
+    p->columns = block_of(p->N, COLUMNS, PANEL);
+    int across = (p->N + p->columns - 1) / p->columns;
+    int down = (wanted + across - 1) / across;
+    if (down > p->M / (8 * TILE_ROWS)) down = p->M / (8 * TILE_ROWS);
+    p->rows = block_of(p->M, down > 1 ? (p->M + down - 1) / down : p->M, TILE_ROWS);
+}
+
 int HOST(gemm)(bool ta, bool tb, int M, int N, int K, float alpha, const float *A,
                int lda, const float *B, int ldb, float beta, float *C, int ldc)
 {
-    size_t la = (size_t)lda, lb = (size_t)ldb, lc = (size_t)ldc;
-    struct strided a = {A, ta ? 1 : la, ta ? la : 1};
-    struct strided b = {B, tb ? 1 : lb, tb ? lb : 1};
-    float *scratch = pl_host_scratch(panel_floats(DEPTH, COLUMNS));
-    if (K == 0) scale(M, N, beta, C, lc);
-    for (int j = 0; j < N; j += COLUMNS)
-        for (int k = 0; k < K; k += DEPTH) {
-            int depth = least(DEPTH, K - k), width = least(COLUMNS, N - j);
-            size_t up = (size_t)k, right = (size_t)j;
-            struct strided part = {b.at + up * b.row + right * b.col, b.row, b.col};
-            struct panels p = pack(depth, width, part, scratch);
-            for (int i = 0; i < M; i += ROWS) {
-                size_t down = (size_t)i;
-                struct strided left = {a.at + down * a.row + up * a.col, a.row, a.col};
-                multiply(least(ROWS, M - i), width, depth, alpha, left, p, k ? 1 : beta,
-                         C + down * lc + right, lc);
-            }
-        }
+    size_t la = (size_t)lda, lb = (size_t)ldb;
+    struct product p = {.a = {A, ta ? 1 : la, ta ? la : 1},
+                        .b = {B, tb ? 1 : lb, tb ? lb : 1},
+                        .M = M,
+                        .N = N,
+                        .K = K,
+                        .alpha = alpha,
+                        .beta = beta,
+                        .c = C,
+                        .ldc = (size_t)ldc};
+    if (M == 0 || N == 0) return 0;
+    product_cut(&p);
+    pl_pool_for(((M + p.rows - 1) / p.rows) * ((N + p.columns - 1) / p.columns),
+                product_part, &p);
     return 0;
 }
 

@@ -1,148 +1,64 @@
 /* host: everything but GEMM and attention; formulas as in ref_layers.c. Loops marked
  * simd are the vector ones: float sums in one lane each, a fixed order on a given CPU.
- * Included once for each instruction set, with HOST defined. */
+ * Each op is a loop over rows or elements that pl_host_rows shares out. Included once
+ * for each instruction set, with HOST defined, after host_math.h. */
 #ifndef PL_GPU_HOST_LAYERS_H
 #define PL_GPU_HOST_LAYERS_H
 
-#include <math.h>
-#include <string.h>
+struct axpby {
+    float a, b, *y;
+    const float *x;
+};
 
-static inline float float_of(int32_t bits)
+static void axpby_part(void *args, int part, size_t from, size_t to)
 {
-    float x;
-    memcpy(&x, &bits, sizeof x);
-    return x;
-}
-
-static inline int32_t bits_of(float x)
-{
-    int32_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    return bits;
-}
-
-/* e^x for x <= 0 (up to 88 in fact): 2^n e^r, n = round(x / ln 2), |r| <= ln 2 / 2,
- * Taylor to r^7 (rest 6e-9), so the error is that of rounding. 0 below -87, where e^x
- * is 1.6e-38. */
-static inline float exp_f(float x)
-{
-    const float magic = 12582912; /* 1.5 * 2^23: adding it rounds to an integer */
-    float shifted = x * 1.44269504f + magic, n = shifted - magic;
-    float r = x - n * 0.693145752f; /* ln 2 in two parts, the first 9 bits short */
-    r = r - n * 1.42860677e-6f;
-    float p = 1.0f / 5040;
-    p = p * r + 1.0f / 720;
-    p = p * r + 1.0f / 120;
-    p = p * r + 1.0f / 24;
-    p = p * r + 1.0f / 6;
-    p = p * r + 0.5f;
-    p = p * r + 1;
-    p = p * r + 1;
-    uint32_t power = (uint32_t)bits_of(shifted) << 23;
-    float e = float_of((int32_t)((uint32_t)bits_of(p) + power));
-    return x < -87.0f ? 0.0f : e;
-}
-
-enum { LANE_BITS = LANES == 16 ? 4 : LANES == 8 ? 3 : 2 };
-
-typedef int32_t lane_index __attribute__((vector_size(4 * LANES), may_alias));
-
-#define SWAPPED(w)                                                                    \
-    {                                                                                 \
-        0 ^ w, 1 ^ w, 2 ^ w, 3 ^ w, 4 ^ w, 5 ^ w, 6 ^ w, 7 ^ w, 8 ^ w, 9 ^ w, 10 ^ w, \
-            11 ^ w, 12 ^ w, 13 ^ w, 14 ^ w, 15 ^ w                                    \
+    const struct axpby *p = args;
+    const float *x = p->x, a = p->a, b = p->b;
+    float *y = p->y;
+    (void)part;
+    if (b == 0) {
+#pragma omp simd
+        for (size_t i = from; i < to; i++) y[i] = a * x[i];
+    } else {
+#pragma omp simd
+        for (size_t i = from; i < to; i++) y[i] = a * x[i] + b * y[i];
     }
-static const int32_t swapped[4][16]
-    __attribute__((aligned(64))) = {SWAPPED(1), SWAPPED(2), SWAPPED(4), SWAPPED(8)};
-
-/* v with lane i taking lane i ^ 2^level. */
-static inline __attribute__((always_inline)) vec lane_swap(vec v, int level)
-{
-    return __builtin_shuffle(v, *(const lane_index *)swapped[level]);
-}
-
-static inline __attribute__((always_inline)) float lane_sum(vec v)
-{
-#pragma GCC unroll 4
-    for (int k = 0; k < LANE_BITS; k++) v += lane_swap(v, k);
-    return v[0];
-}
-
-static inline __attribute__((always_inline)) vec vec_max(vec u, vec v)
-{
-    lane_index above = u > v;
-    return (vec)((above & (lane_index)u) | (~above & (lane_index)v));
-}
-
-static inline __attribute__((always_inline)) float lane_max(vec v)
-{
-#pragma GCC unroll 4
-    for (int k = 0; k < LANE_BITS; k++) v = vec_max(lane_swap(v, k), v);
-    return v[0];
-}
-
-/* Reductions over a row: two vectors of partial sums, a tree over lanes, then the rest.
- */
-static inline float row_dot(int n, const float *x, const float *y)
-{
-    vec even = {0}, odd = {0};
-    int i = 0;
-    for (; i + 2 * LANES <= n; i += 2 * LANES) {
-        even += *(const loose_vec *)(x + i) * *(const loose_vec *)(y + i);
-        odd +=
-            *(const loose_vec *)(x + i + LANES) * *(const loose_vec *)(y + i + LANES);
-    }
-    if (i + LANES <= n) {
-        even += *(const loose_vec *)(x + i) * *(const loose_vec *)(y + i);
-        i += LANES;
-    }
-    float sum = lane_sum(even + odd);
-    for (; i < n; i++) sum += x[i] * y[i];
-    return sum;
-}
-
-static inline float row_sum(int n, const float *x)
-{
-    vec even = {0}, odd = {0};
-    int i = 0;
-    for (; i + 2 * LANES <= n; i += 2 * LANES) {
-        even += *(const loose_vec *)(x + i);
-        odd += *(const loose_vec *)(x + i + LANES);
-    }
-    if (i + LANES <= n) {
-        even += *(const loose_vec *)(x + i);
-        i += LANES;
-    }
-    float sum = lane_sum(even + odd);
-    for (; i < n; i++) sum += x[i];
-    return sum;
-}
-
-/* 1 / (1 + e^-x) without overflow for either sign. */
-static inline float sigmoid_f(float x)
-{
-    float e = exp_f(-__builtin_fabsf(x)), up = 1 / (1 + e);
-    return x < 0 ? e * up : up;
 }
 
 int HOST(axpby)(size_t n, float a, const float *x, float b, float *y)
 {
-    if (b == 0) {
-#pragma omp simd
-        for (size_t i = 0; i < n; i++) y[i] = a * x[i];
-    } else {
-#pragma omp simd
-        for (size_t i = 0; i < n; i++) y[i] = a * x[i] + b * y[i];
-    }
+    struct axpby p = {a, b, y, x};
+    pl_host_rows(n, 1, axpby_part, &p);
     return 0;
+}
+
+struct dot {
+    const float *x, *y;
+    double slot[PL_HOST_PARTS];
+};
+
+static void dot_part(void *args, int part, size_t from, size_t to)
+{
+    struct dot *p = args;
+    const float *x = p->x, *y = p->y;
+    double sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (size_t i = from; i < to; i++) sum += (double)x[i] * y[i];
+    p->slot[part] = sum;
+}
+
+static double slot_sum(int n, const double *slot)
+{
+    double sum = 0;
+    for (int i = 0; i < n; i++) sum += slot[i];
+    return sum;
 }
 
 int HOST(dot)(size_t n, const float *x, const float *y, double *out)
 {
-    double sum = 0;
-#pragma omp simd reduction(+ : sum)
-    for (size_t i = 0; i < n; i++) sum += (double)x[i] * y[i];
-    *out = sum;
+    struct dot p = {.x = x, .y = y};
+    pl_host_rows(n, 1, dot_part, &p);
+    *out = slot_sum(pl_host_parts(n, 1), p.slot);
     return 0;
 }
 
@@ -153,72 +69,162 @@ int HOST(sign)(size_t n, const float *x, float *y)
     return 0;
 }
 
-int HOST(adamw)(size_t n, const struct pl_adamw_args *args, const float *g,
-                const float *w, float *m, float *v, float *u)
+struct adamw {
+    const struct pl_adamw_args *args;
+    const float *g, *w;
+    float *m, *v, *u;
+};
+
+static void adamw_part(void *args, int part, size_t from, size_t to)
 {
-    float step = (float)(args->eta / args->bc1), root = (float)(1 / sqrt(args->bc2));
-    float decay = (float)(args->eta * args->decay), eps = (float)args->eps;
-    float b1 = (float)args->beta1, b2 = (float)args->beta2;
-    float c1 = (float)(1 - args->beta1), c2 = (float)(1 - args->beta2);
+    const struct adamw *p = args;
+    const struct pl_adamw_args *a = p->args;
+    const float *g = p->g, *w = p->w;
+    float *m = p->m, *v = p->v, *u = p->u;
+    float step = (float)(a->eta / a->bc1), root = (float)(1 / sqrt(a->bc2));
+    float decay = (float)(a->eta * a->decay), eps = (float)a->eps;
+    float b1 = (float)a->beta1, b2 = (float)a->beta2;
+    float c1 = (float)(1 - a->beta1), c2 = (float)(1 - a->beta2);
+    (void)part;
 #pragma omp simd
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = from; i < to; i++) {
         float mi = b1 * m[i] + c1 * g[i], vi = b2 * v[i] + c2 * g[i] * g[i];
         m[i] = mi;
         v[i] = vi;
         u[i] = step * mi / (__builtin_sqrtf(vi) * root + eps) + decay * w[i];
     }
+}
+
+int HOST(adamw)(size_t n, const struct pl_adamw_args *args, const float *g,
+                const float *w, float *m, float *v, float *u)
+{
+    struct adamw p = {args, g, w, m, v, u};
+    pl_host_rows(n, 1, adamw_part, &p);
     return 0;
+}
+
+struct embed {
+    int rows;
+    size_t width;
+    const int32_t *tokens;
+    const float *from;
+    float *to;
+};
+
+static void embed_part(void *args, int part, size_t from, size_t to)
+{
+    const struct embed *p = args;
+    size_t width = p->width;
+    (void)part;
+    for (size_t r = from; r < to; r++)
+        memcpy(p->to + r * width, p->from + (size_t)p->tokens[r] * width,
+               width * sizeof *p->to);
 }
 
 int HOST(embed)(int rows, int d, const int32_t *tokens, const float *table, float *out)
 {
-    size_t width = (size_t)d;
-    for (int r = 0; r < rows; r++, out += width)
-        memcpy(out, table + (size_t)tokens[r] * width, width * sizeof *out);
+    struct embed p = {rows, (size_t)d, tokens, table, out};
+    pl_host_rows((size_t)rows, p.width, embed_part, &p);
     return 0;
+}
+
+enum { EMBED_SLICE = 64 }; /* columns */
+
+/* A slice of the columns: rows that share a token stay in order. */
+static void embed_back_part(void *context, int part)
+{
+    const struct embed *p = context;
+    size_t first = (size_t)part * EMBED_SLICE, left = p->width - first;
+    size_t n = left < EMBED_SLICE ? left : EMBED_SLICE;
+    for (int r = 0; r < p->rows; r++) {
+        const float *from = p->from + (size_t)r * p->width + first;
+        float *to = p->to + (size_t)p->tokens[r] * p->width + first;
+#pragma omp simd
+        for (size_t i = 0; i < n; i++) to[i] += from[i];
+    }
 }
 
 int HOST(embed_back)(int rows, int d, const int32_t *tokens, const float *dout,
                      float *dtable)
 {
-    for (int r = 0; r < rows; r++, dout += d) {
-        float *to = dtable + (size_t)tokens[r] * (size_t)d;
-#pragma omp simd
-        for (int i = 0; i < d; i++) to[i] += dout[i];
-    }
+    struct embed p = {rows, (size_t)d, tokens, dout, dtable};
+    pl_pool_for((d + EMBED_SLICE - 1) / EMBED_SLICE, embed_back_part, &p);
     return 0;
+}
+
+struct norm {
+    size_t d;
+    float eps;
+    const float *x, *gain, *dy;
+    float *y, *rstd, *dx, *dgain; /* dgain: a row for each part */
+};
+
+static void rmsnorm_part(void *args, int part, size_t from, size_t to)
+{
+    const struct norm *p = args;
+    const size_t d = p->d;
+    (void)part;
+    for (size_t r = from; r < to; r++) {
+        const float *x = p->x + r * d, *gain = p->gain;
+        float *y = p->y + r * d;
+        float factor = 1 / __builtin_sqrtf(row_dot((int)d, x, x) / (float)d + p->eps);
+#pragma omp simd
+        for (size_t i = 0; i < d; i++) y[i] = x[i] * factor * gain[i];
+        p->rstd[r] = factor;
+    }
 }
 
 int HOST(rmsnorm)(int rows, int d, float eps, const float *x, const float *gain,
                   float *y, float *rstd)
 {
-    for (int r = 0; r < rows; r++, x += d, y += d) {
-        float factor = 1 / __builtin_sqrtf(row_dot(d, x, x) / (float)d + eps);
-#pragma omp simd
-        for (int i = 0; i < d; i++) y[i] = x[i] * factor * gain[i];
-        rstd[r] = factor;
-    }
+    struct norm p = {.d = (size_t)d, .eps = eps, .x = x, .gain = gain};
+    p.y = y;
+    p.rstd = rstd;
+    pl_host_rows((size_t)rows, p.d, rmsnorm_part, &p);
     return 0;
+}
+
+static void rmsnorm_back_part(void *args, int part, size_t from, size_t to)
+{
+    const struct norm *p = args;
+    const size_t d = p->d;
+    const float *gain = p->gain;
+    float *dgain = p->dgain + (size_t)part * d;
+    memset(dgain, 0, d * sizeof *dgain);
+    for (size_t r = from; r < to; r++) {
+        const float *x = p->x + r * d, *dy = p->dy + r * d;
+        float mean = 0, factor = p->rstd[r], *dx = p->dx + r * d;
+#pragma omp simd reduction(+ : mean)
+        for (size_t i = 0; i < d; i++) mean += dy[i] * gain[i] * x[i];
+        mean *= factor * factor / (float)d;
+#pragma omp simd
+        for (size_t i = 0; i < d; i++) {
+            dx[i] += factor * (dy[i] * gain[i] - x[i] * mean);
+            dgain[i] += dy[i] * x[i] * factor;
+        }
+    }
 }
 
 int HOST(rmsnorm_back)(int rows, int d, const float *x, const float *gain,
                        const float *rstd, const float *dy, float *dx, float *dgain)
 {
-    for (int r = 0; r < rows; r++, x += d, dy += d, dx += d) {
-        float mean = 0, factor = rstd[r];
-#pragma omp simd reduction(+ : mean)
-        for (int i = 0; i < d; i++) mean += dy[i] * gain[i] * x[i];
-        mean *= factor * factor / (float)d;
+    struct norm p = {.d = (size_t)d, .x = x, .gain = gain, .dy = dy, .dx = dx};
+    int parts = pl_host_parts((size_t)rows, p.d);
+    p.rstd = (float *)(uintptr_t)rstd; /* read only */
+    p.dgain = pl_host_scratch((size_t)parts * p.d);
+    pl_host_rows((size_t)rows, p.d, rmsnorm_back_part, &p);
+    for (int k = 0; k < parts; k++)
 #pragma omp simd
-        for (int i = 0; i < d; i++) {
-            dx[i] += factor * (dy[i] * gain[i] - x[i] * mean);
-            dgain[i] += dy[i] * x[i] * factor;
-        }
-    }
+        for (size_t i = 0; i < p.d; i++) dgain[i] += p.dgain[(size_t)k * p.d + i];
     return 0;
 }
 
-enum { PAIRS = 64 }; /* rotation angles computed at a time */
+struct rope {
+    int rows, T, heads, dim, direction;
+    size_t ld;
+    double theta;
+    float *x;
+};
 
 static void rotate(int n, const float *c, const float *s, float *a, float *b)
 {
@@ -230,100 +236,135 @@ static void rotate(int n, const float *c, const float *s, float *a, float *b)
     }
 }
 
+/* One sequence. The angle grows by its frequency from row to row: a rotation in double,
+ * of which T leave an error of T 2^-53. */
+static void rope_part(void *context, int part)
+{
+    enum { PAIRS = 64 };
+    const struct rope *p = context;
+    const int half = p->dim / 2, first = part * p->T;
+    for (int from = 0; from < half; from += PAIRS) {
+        int n = least(PAIRS, half - from);
+        double c[PAIRS], s[PAIRS], turn_c[PAIRS], turn_s[PAIRS];
+        float fc[PAIRS], fs[PAIRS];
+        for (int i = 0; i < n; i++) {
+            double angle = p->direction * pow(p->theta, -2.0 * (from + i) / p->dim);
+            c[i] = 1;
+            s[i] = 0;
+            turn_c[i] = cos(angle);
+            turn_s[i] = sin(angle);
+        }
+        for (int r = first; r < least(first + p->T, p->rows); r++) {
+            float *x = p->x + (size_t)r * p->ld + from;
+#pragma omp simd
+            for (int i = 0; i < n; i++) {
+                double now = c[i];
+                fc[i] = (float)now;
+                fs[i] = (float)s[i];
+                c[i] = now * turn_c[i] - s[i] * turn_s[i];
+                s[i] = now * turn_s[i] + s[i] * turn_c[i];
+            }
+            for (int h = 0; h < p->heads; h++, x += p->dim)
+                rotate(n, fc, fs, x, x + half);
+        }
+    }
+}
+
 int HOST(rope)(int rows, int T, int n_heads, int head_dim, int ld, double theta,
                int direction, float *x)
 {
-    int half = head_dim / 2;
-    for (int from = 0; from < half; from += PAIRS) {
-        int n = half - from < PAIRS ? half - from : PAIRS;
-        double frequency[PAIRS];
-        float c[PAIRS], s[PAIRS];
-        for (int i = 0; i < n; i++)
-            frequency[i] = direction * pow(theta, -2.0 * (from + i) / head_dim);
-        for (int t = 0; t < T && t < rows; t++) {
-            for (int i = 0; i < n; i++) {
-                c[i] = (float)cos(t * frequency[i]);
-                s[i] = (float)sin(t * frequency[i]);
-            }
-            for (int r = t; r < rows; r += T)
-                for (int h = 0; h < n_heads; h++) {
-                    float *p = x + (size_t)r * (size_t)ld + h * head_dim + from;
-                    rotate(n, c, s, p, p + half);
-                }
-        }
-    }
+    struct rope p = {rows, T, n_heads, head_dim, direction, (size_t)ld, theta, x};
+    pl_pool_for((rows + T - 1) / T, rope_part, &p);
     return 0;
+}
+
+struct swiglu {
+    size_t f;
+    const float *gate_up, *dh;
+    float *h, *dgate_up;
+};
+
+static void swiglu_part(void *args, int part, size_t from, size_t to)
+{
+    const struct swiglu *p = args;
+    const size_t f = p->f;
+    (void)part;
+    for (size_t r = from; r < to; r++) {
+        const float *gate = p->gate_up + r * 2 * f, *up = gate + f;
+        float *h = p->h + r * f;
+#pragma omp simd
+        for (size_t i = 0; i < f; i++) h[i] = gate[i] * up[i] * sigmoid_f(gate[i]);
+    }
 }
 
 int HOST(swiglu)(int rows, int f, const float *gate_up, float *h)
 {
-    for (int r = 0; r < rows; r++, gate_up += 2 * (size_t)f, h += f) {
-        const float *gate = gate_up, *up = gate_up + f;
-#pragma omp simd
-        for (int i = 0; i < f; i++) h[i] = gate[i] * up[i] * sigmoid_f(gate[i]);
-    }
+    struct swiglu p = {.f = (size_t)f, .gate_up = gate_up, .h = h};
+    pl_host_rows((size_t)rows, 3 * p.f, swiglu_part, &p);
     return 0;
+}
+
+static void swiglu_back_part(void *args, int part, size_t from, size_t to)
+{
+    const struct swiglu *p = args;
+    const size_t f = p->f;
+    (void)part;
+    for (size_t r = from; r < to; r++) {
+        const float *gate = p->gate_up + r * 2 * f, *up = gate + f, *dh = p->dh + r * f;
+        float *dgate = p->dgate_up + r * 2 * f, *dup = dgate + f;
+#pragma omp simd
+        for (size_t i = 0; i < f; i++) {
+            float s = sigmoid_f(gate[i]), d = dh[i];
+            dgate[i] = d * up[i] * s * (1 + gate[i] * (1 - s));
+            dup[i] = d * gate[i] * s;
+        }
+    }
 }
 
 int HOST(swiglu_back)(int rows, int f, const float *gate_up, const float *dh,
                       float *dgate_up)
 {
-    for (int r = 0; r < rows; r++, dh += f) {
-        const float *gate = gate_up, *up = gate_up + f;
-        float *dgate = dgate_up, *dup = dgate_up + f;
-#pragma omp simd
-        for (int i = 0; i < f; i++) {
-            float s = sigmoid_f(gate[i]), d = dh[i];
-            dgate[i] = d * up[i] * s * (1 + gate[i] * (1 - s));
-            dup[i] = d * gate[i] * s;
-        }
-        gate_up += 2 * (size_t)f;
-        dgate_up += 2 * (size_t)f;
-    }
+    struct swiglu p = {(size_t)f, gate_up, dh, NULL, dgate_up};
+    pl_host_rows((size_t)rows, 5 * p.f, swiglu_back_part, &p);
     return 0;
 }
 
-static float row_max(int n, const float *x)
-{
-    float max = x[0];
-    int i = 0;
-    if (n >= LANES) {
-        vec v = *(const loose_vec *)x;
-        for (i = LANES; i + LANES <= n; i += LANES)
-            v = vec_max(*(const loose_vec *)(x + i), v);
-        max = lane_max(v);
-    }
-    for (; i < n; i++) max = x[i] > max ? x[i] : max;
-    return max;
-}
+struct xent {
+    int vocab;
+    float *logits, scaled;
+    const int32_t *targets;
+    double slot[PL_HOST_PARTS];
+};
 
-/* y = e^(x - shift); the sum of y is returned. y may be x. */
-static float row_exp(int n, const float *x, float shift, float *y)
+static void xent_part(void *args, int part, size_t from, size_t to)
 {
-#pragma omp simd
-    for (int i = 0; i < n; i++) y[i] = exp_f(x[i] - shift);
-    return row_sum(n, y);
-}
-
-int HOST(xent)(int rows, int vocab, float *logits, const int32_t *targets, float scaled,
-               double *loss)
-{
+    struct xent *p = args;
+    const int vocab = p->vocab;
     double total = 0;
-    for (int r = 0; r < rows; r++, logits += vocab) {
-        float max = row_max(vocab, logits), target = logits[targets[r]], sum = 0;
-        if (scaled != 0) {
+    for (size_t r = from; r < to; r++) {
+        float *logits = p->logits + r * (size_t)vocab, sum = 0;
+        float max = row_max(vocab, logits), target = logits[p->targets[r]];
+        if (p->scaled != 0) {
             sum = row_exp(vocab, logits, max, logits);
-            float factor = scaled / sum;
+            float factor = p->scaled / sum;
 #pragma omp simd
             for (int i = 0; i < vocab; i++) logits[i] *= factor;
-            logits[targets[r]] -= scaled;
+            logits[p->targets[r]] -= p->scaled;
         } else {
 #pragma omp simd reduction(+ : sum)
             for (int i = 0; i < vocab; i++) sum += exp_f(logits[i] - max);
         }
         total += (double)max - target + log((double)sum);
     }
-    *loss = total;
+    p->slot[part] = total;
+}
+
+int HOST(xent)(int rows, int vocab, float *logits, const int32_t *targets, float scaled,
+               double *loss)
+{
+    struct xent p = {vocab, logits, scaled, targets, {0}};
+    pl_host_rows((size_t)rows, (size_t)vocab, xent_part, &p);
+    *loss = slot_sum(pl_host_parts((size_t)rows, (size_t)vocab), p.slot);
     return 0;
 }
 

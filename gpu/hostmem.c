@@ -2,6 +2,7 @@
 
 #include "base/err.h"
 #include "base/mem.h"
+#include "base/pool.h"
 
 #include <stdint.h>
 #include <stdlib.h>
@@ -36,14 +37,37 @@ void pl_hostmem_release(void *ptr)
     free(ptr);
 }
 
+/* Large blocks by all threads. */
+enum { PIECE = 1 << 18 };
+
+struct bytes {
+    char *to;
+    const char *from; /* NULL: zeros */
+    size_t n;
+};
+
+static void bytes_part(void *context, int i)
+{
+    const struct bytes *b = context;
+    size_t at = (size_t)i * PIECE, left = b->n - at, n = left < PIECE ? left : PIECE;
+    if (b->from)
+        memcpy(b->to + at, b->from + at, n);
+    else
+        memset(b->to + at, 0, n);
+}
+
+static int move(struct bytes b)
+{
+    pl_pool_for((int)((b.n + PIECE - 1) / PIECE), bytes_part, &b);
+    return 0;
+}
+
 int pl_hostmem_copy(void *dst, const void *src, size_t bytes)
 {
-    if (bytes) memcpy(dst, src, bytes);
-    return 0;
+    return move((struct bytes){dst, src, bytes});
 }
 
 int pl_hostmem_zero(void *dst, size_t bytes)
 {
-    if (bytes) memset(dst, 0, bytes);
-    return 0;
+    return move((struct bytes){dst, NULL, bytes});
 }
