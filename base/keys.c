@@ -284,6 +284,8 @@ const struct pl_key pl_keys[] = {
          "run microbatches one by one even where they could fuse"),
     REAL("train.checkpoint_s", "10", 0, 1e9, "s", "seconds between checkpoints"),
     INT("train.workers", "0", 0, 1024, "", "runs at a time; 0: one per core"),
+    INT("train.threads", "0", 0, 256, "",
+        "threads of a run; 0: the cores, shared by the runs; changes no result"),
 
     /* nan, auto, and 0 of ns_steps and ns_eps: the rule's own, in `pipelag run --help`
      */

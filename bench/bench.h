@@ -9,7 +9,8 @@ struct bench {
     void (*run)(double *value, double *peer_value); /* NaN: peer absent */
 };
 
-extern const char *heapq_script, *simgrid_program; /* the peers' programs */
+/* The peers' programs. */
+extern const char *heapq_script, *simgrid_program, *torch_script;
 
 /* End with the error's text when code is one. */
 void die(int code);
@@ -20,5 +21,17 @@ void sim_event(double *value, double *peer_value);
 void sim_event_simgrid(double *value, double *peer_value);
 void sim_static(double *value, double *peer_value);
 void sim_static_once(double *value, double *peer_value);
+
+
+/* bench_train.c */
+void train_demo(double *value, double *peer_value);
+void train_1m(double *value, double *peer_value);
+void train_10m(double *value, double *peer_value);
+void train_135m(double *value, double *peer_value);
+void overhead_tau1(double *value, double *peer_value);
+void overhead_feedback(double *value, double *peer_value);
+void overhead_stash(double *value, double *peer_value);
+/* Tokens a second of PyTorch ("fp32", "bf16") with every core, NaN without it. */
+double ask_torch(const char *size, const char *precision);
 
 #endif

@@ -1,13 +1,15 @@
-# Benchmarks: `make bench` prints one table and writes bench.json. Timings are never tests.
+# Benchmarks: `make bench` prints one table and writes bench.json; BENCH=NAME: those with
+# that in their names. Timings are never tests.
 EXTRA_PROGRAMS += %D%/bench
-%C%_bench_SOURCES = %D%/bench.c %D%/bench.h %D%/bench_sim.c %D%/accuracy.c \
+%C%_bench_SOURCES = %D%/bench.c %D%/bench.h %D%/bench_sim.c %D%/bench_train.c %D%/accuracy.c \
   %D%/accuracy.h
 %C%_bench_LDADD = $(PL_LIBS) $(PL_SYSLIBS)
-EXTRA_DIST += %D%/heapq_1f1b.py %D%/simgrid_1f1b.cpp
+EXTRA_DIST += %D%/heapq_1f1b.py %D%/torch_train.py %D%/simgrid_1f1b.cpp
 CLEANFILES += %D%/bench$(EXEEXT) %D%/simgrid_1f1b bench.json
 
 bench: %D%/bench$(EXEEXT) %D%/simgrid_1f1b
-	%D%/bench$(EXEEXT) $(srcdir)/%D%/heapq_1f1b.py %D%/simgrid_1f1b $(srcdir)/experiments/measured bench.json
+	%D%/bench$(EXEEXT) $(srcdir)/%D%/heapq_1f1b.py %D%/simgrid_1f1b \
+	  $(srcdir)/%D%/torch_train.py $(srcdir)/experiments/measured bench.json $(BENCH)
 
 # The peer only where libsimgrid-dev is installed; else a program that answers nothing.
 %D%/simgrid_1f1b: %D%/simgrid_1f1b.cpp

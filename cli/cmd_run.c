@@ -103,9 +103,12 @@ static void on_eval(void *context, int job, const struct pl_eval *eval)
 static void announce(const struct pl_session *s)
 {
     char text[32];
-    pl_log(PL_LOG_INFO, "%d runs (%d arms x %d seeds), %d at a time, %s each at most",
+    pl_log(PL_LOG_INFO,
+           "%d runs (%d arms x %d seeds), %d at a time with %d thread%s, %s each at "
+           "most",
            pl_session_jobs(s), s->experiment.n_arms, s->experiment.n_seeds,
-           s->n_workers, pl_units_format_bytes((double)s->bytes, text, sizeof text));
+           s->n_workers, s->n_threads, s->n_threads > 1 ? "s" : "",
+           pl_units_format_bytes((double)s->bytes, text, sizeof text));
 }
 
 static bool any_evaluation(const struct pl_session *s)
@@ -230,6 +233,7 @@ static int run(struct pl_session *s, const struct args *args, int *number)
         .checkpoints = (const char *const *)s->checkpoints,
         .finished = s->finished,
         .n_workers = s->n_workers,
+        .n_threads = s->n_threads,
         .on_eval = on_eval,
         .context = s,
     };

@@ -15,6 +15,7 @@
 /* Keys that change no row: where and how often things are written, how many at a time,
  * and names of files, whose content counts. */
 static const char *const neutral_keys[] = {"train.workers",
+                                           "train.threads",
                                            "train.checkpoint_s",
                                            "schedule.updates",
                                            "baseline",

@@ -14,6 +14,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/pool.h"
 #include "cli/report.h"
 #include "cli/setup_problem.h"
 #include "traces/record.h"
@@ -124,12 +125,22 @@ static int choose_workers(struct pl_session *s)
 {
     char what[64];
     int n = (int)pl_config_int(s->config, "train.workers");
-    if (!n) n = (int)sysconf(_SC_NPROCESSORS_ONLN);
+    if (!n) n = pl_pool_cores();
     if (n > pl_session_jobs(s)) n = pl_session_jobs(s);
     s->n_workers = n < 1 ? 1 : n;
     snprintf(what, sizeof what, "training, %d runs at a time (train.workers),",
              s->n_workers);
     return pl_memory_check((double)s->host_bytes * s->n_workers, what);
+}
+
+/* Independent runs use cores best, so threads share only those that runs leave. */
+static void choose_threads(struct pl_session *s)
+{
+    int given = (int)pl_config_int(s->config, "train.threads"), left = 0;
+    for (int j = 0; j < pl_session_jobs(s); j++) left += !s->finished[j];
+    int runs = left < s->n_workers ? left : s->n_workers;
+    s->n_threads = given ? given : pl_pool_cores() / (runs < 1 ? 1 : runs);
+    if (s->n_threads < 1) s->n_threads = 1;
 }
 
 static int check_folder(const struct pl_session *s)
@@ -305,6 +316,7 @@ int pl_session_open(struct pl_session *s)
     if (!rc) rc = open_progress(s);
     if (!rc) rc = open_folder(s);
     if (!rc) rc = open_save(s);
+    choose_threads(s);
     s->snapshot = pl_clock();
     return rc;
 }

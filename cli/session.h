@@ -19,7 +19,7 @@ struct pl_session {
     char **checkpoints;            /* [jobs] */
     bool *finished;                /* [jobs] */
     FILE *progress;                /* JSON lines for onlookers: OUTPUT.progress.jsonl */
-    int n_workers;                 /* jobs at a time */
+    int n_workers, n_threads;      /* jobs at a time, threads of each */
     double snapshot;               /* clock of the last partial trace */
     char device[256];              /* what computes, in words */
     size_t bytes, host_bytes;      /* most that one job will hold, and on the host */

@@ -11,6 +11,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/pool.h"
 
 enum message_kind { MSG_ROWS, MSG_EVAL, MSG_ERROR };
 
@@ -83,6 +84,7 @@ static _Noreturn void child_main(const struct pl_workers_spec *spec, int job,
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (getppid() != parent) _exit(1); /* it died before it could be heard */
     signal(SIGPIPE, SIG_IGN);          /* it dies later: save the work first */
+    pl_pool_threads_set(spec->n_threads);
     struct child c = {.pipe = pipe_fd, .job = job};
     struct pl_run_result result;
     int code = pl_job_run(spec->experiment, job, spec->checkpoints[job], &stop_signal,

@@ -12,6 +12,7 @@ struct pl_workers_spec {
     const char *const *checkpoints; /* [jobs] */
     const bool *finished;           /* [jobs] already done in an earlier run */
     int n_workers;                  /* >= 1 */
+    int n_threads;                  /* of each job, >= 1 */
     /* Called in the parent after each evaluation of a job. */
     void (*on_eval)(void *context, int job, const struct pl_eval *eval);
     void *context;

@@ -245,7 +245,6 @@ int HOST(gemm)(bool ta, bool tb, int M, int N, int K, float alpha, const float *
  */
 static void mirror(int n, int j, int width, float *C, size_t ldc)
 {
-    enum { LINE = 16 };
     for (int top = j; top < n; top += LINE)
         for (int k = j; k < j + width; k++) {
             float *to = C + (size_t)k * ldc;

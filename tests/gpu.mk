@@ -1,6 +1,6 @@
 # tests of gpu/
 test_programs += tests/test_device tests/test_device_gradients tests/test_svd \
-  tests/test_lapack
+  tests/test_lapack tests/test_pool
 tests_test_device_SOURCES = tests/test_device.c tests/conformance.c tests/conformance.h \
   tests/conformance_layers.c tests/conformance_attention.c tests/conformance_matrix.c \
   tests/conformance_blocks.c
