@@ -55,7 +55,8 @@ for fidelity in nostash queue; do
         ! cmp -s "$fidelity.h5.csv" a.h5.csv
     ok $? "fidelity $fidelity trains, and differs"
 done
-for corrector in nesterov feedback prediction spike spectrain xpipe pipeoptim discrepancy nag; do
+for corrector in nesterov feedback prediction spike spectrain xpipe pipeoptim discrepancy nag \
+    dcasgd dcasgd_adaptive gapaware; do
     train "c-$corrector.h5" --set corrector.name=$corrector --set delay.fidelity=nostash &&
         rows "c-$corrector.h5" && ! cmp -s "c-$corrector.h5.csv" nostash.h5.csv
     ok $? "corrector $corrector trains, and does something"

@@ -3,6 +3,8 @@ test_scripts += tests/cli_delay.sh
 test_programs += tests/test_optim tests/test_optim_identities tests/test_optim_decay \
   tests/test_newton_schulz tests/test_correct tests/test_run tests/test_run_spec \
   tests/test_run_llama tests/test_checkpoint tests/test_fidelity tests/test_look
+test_programs += tests/test_correct_gradient
+tests_test_correct_gradient_SOURCES = tests/test_correct_gradient.c tests/toy.c tests/toy.h
 tests_test_fidelity_SOURCES = tests/test_fidelity.c tests/toy.c tests/toy.h
 tests_test_look_SOURCES = tests/test_look.c tests/toy.c tests/toy.h
 tests_test_optim_SOURCES = tests/test_optim.c tests/optim_case.c tests/optim_case.h

@@ -1,14 +1,16 @@
 /* The registry of delay correctors. */
 #include "train/correct.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stddef.h>
 #include <string.h>
 
-#define CORRECTORS(X)                                                              \
-    X(none)                                                                        \
-    X(nesterov) X(feedback) X(prediction) X(custom) X(spike) X(spectrain) X(xpipe) \
-        X(pipeoptim) X(discrepancy) X(nag)
+#define CORRECTORS(X)                                                               \
+    X(none)                                                                         \
+    X(nesterov)                                                                     \
+    X(feedback) X(prediction) X(custom) X(spike) X(spectrain) X(xpipe) X(pipeoptim) \
+        X(discrepancy) X(nag) X(dcasgd) X(dcasgd_adaptive) X(gapaware)
 
 #define X(name) extern const struct pl_corrector_type pl_corrector_##name;
 CORRECTORS(X)
@@ -61,4 +63,16 @@ struct pl_look pl_corrector_look(const struct pl_corrector *self,
 double pl_corrector_lambda(const struct pl_corrector *self)
 {
     return isnan(self->lambda) ? self->type->lambda : self->lambda;
+}
+
+int pl_ratio_each(const struct pl_device *dev, size_t n,
+                  const struct pl_ratio_args *args, const float *x, const float *v,
+                  float *y)
+{
+    int rc = 0;
+    for (size_t at = 0, k; at < n && !rc; at += k) {
+        k = n - at < INT_MAX ? n - at : INT_MAX;
+        rc = dev->ratio(1, (int)k, args, x + at, v + at, y + at);
+    }
+    return rc;
 }

@@ -59,6 +59,7 @@ struct pl_grad_args {
     float *state;            /* as state_floats asked for; zero at first */
     float *scratch, *spare;  /* n floats each */
     int64_t tau, update;
+    int64_t seen; /* updates of the stretch whose step `last` has been */
 };
 
 struct pl_corrector_type {
@@ -73,6 +74,7 @@ struct pl_corrector_type {
     int (*grad)(const struct pl_corrector *self, const struct pl_grad_args *args,
                 float *g);
     size_t (*state_floats)(size_t n); /* for grad; NULL: none */
+    bool keeps_last;                  /* grad reads `last` */
     double lambda;                    /* default of grad's */
 };
 
@@ -86,6 +88,10 @@ struct pl_corrector pl_corrector_make(const char *name, double c,
 /* The look-ahead of a stage in an update, with every setting that was given. */
 struct pl_look pl_corrector_look(const struct pl_corrector *self,
                                  const struct pl_look_args *args);
+/* For grad: the device's ratio over n floats of any number. */
+int pl_ratio_each(const struct pl_device *dev, size_t n,
+                  const struct pl_ratio_args *args, const float *x, const float *v,
+                  float *y);
 /* corrector.lambda, or the type's. */
 double pl_corrector_lambda(const struct pl_corrector *self);
 

@@ -7,7 +7,7 @@
   %D%/correct.c %D%/correct.h %D%/correct/none.c %D%/correct/nesterov.c \
   %D%/correct/feedback.c %D%/correct/prediction.c %D%/correct/custom.c \
   %D%/correct/spike.c %D%/correct/spectrain.c %D%/correct/xpipe.c \
-  %D%/correct/pipeoptim.c %D%/correct/discrepancy.c %D%/correct/nag.c \
+  %D%/correct/pipeoptim.c %D%/correct/discrepancy.c %D%/correct/nag.c %D%/correct/dcasgd.c %D%/correct/gapaware.c \
   %D%/wstore.c %D%/wstore.h %D%/run.c %D%/run.h \
   %D%/run_state.c %D%/run_state.h %D%/run_plan.c %D%/run_step.c %D%/run_eval.c \
   %D%/checkpoint.c %D%/checkpoint.h

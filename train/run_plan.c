@@ -212,7 +212,7 @@ static void plan_stage(const struct pl_run_spec *spec, int s, struct pl_run_plan
         const struct pl_look_args args = pl_run_look(spec, k, begin, s);
         const struct pl_look look = pl_corrector_look(c, &args);
         bool looks = look.c != 0 || c->type->momentum;
-        w->history |= looks;
+        w->history |= looks || c->type->keeps_last;
         w->live |= looks && c->type->at_read;
         w->directions |= looks_back(spec, &look);
         plan->grad |= c->type->grad != NULL;

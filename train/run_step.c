@@ -149,7 +149,8 @@ static int correct_gradient(struct pl_run_state *run, int64_t n, int s)
         .scratch = run->u,
         .spare = run->scratch,
         .tau = n - pl_run_oldest(run->spec, s, n),
-        .update = n};
+        .update = n,
+        .seen = n - run->store.stages[s].begin + (run->store.stages[s].begin > 0)};
     return c->type->grad(c, &args, run->grads[s]);
 }
 
