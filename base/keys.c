@@ -254,9 +254,10 @@ const struct pl_key pl_keys[] = {
     NAME("problem.task", "classification", tasks,
          "mlp: cross-entropy, or half the squared error"),
 
-    NAME("data.source", "grammar", NULL,
-         "grammar (built in), text (bytes), tokens (llm.c, FineWeb .bin), nanogpt (.bin "
-         "without header) or megatron (.bin and .idx)"),
+    NAME(
+        "data.source", "grammar", NULL,
+        "grammar (built in), text (bytes), tokens (llm.c, FineWeb .bin), nanogpt (.bin "
+        "without header) or megatron (.bin and .idx)"),
     TEXT("data.text", "",
          "text files, whose bytes are the tokens (GPT-2 tokens: pipelag tokenize); "
          "patterns and several names between spaces are one stream; implies "
@@ -277,6 +278,8 @@ const struct pl_key pl_keys[] = {
     INT("train.seq", "128", 1, 1048576, "", "tokens per sequence"),
     INT("train.eval_every", "25", 1, 1e9, "updates", "distance between evaluations"),
     INT("train.eval_sequences", "64", 0, 1048576, "", "validation sequences; 0: none"),
+    BOOL("train.diagnose", "no",
+         "wherever a version is evaluated, compare the update with a fresh one"),
     REAL("train.diverged_above", "20", 0, 1e30, "nat",
          "loss that ends a run as diverged; 0, and problems other than the model where "
          "it is not given: only inf and NaN"),

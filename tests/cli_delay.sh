@@ -3,6 +3,7 @@
 # and correctors end to end.
 . "${top_srcdir:-.}/tests/tap.sh"
 
+cd "$work" || exit 99
 cat > base.yaml <<'END'
 model.layers: 4
 model.hidden: 16

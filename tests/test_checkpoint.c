@@ -347,6 +347,7 @@ END_TEST
 
 static void fill(TCase *t)
 {
+    tcase_set_timeout(t, 60);
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_add_loop_test(t, stop_and_resume, 0, 11);
     tcase_add_test(t, damage_is_refused);

@@ -66,6 +66,34 @@ static void record_evals(struct pl_trace *t, const char *run, int64_t n,
     free(path);
 }
 
+static void record_diagnosis(struct pl_trace *t, const char *run, int64_t n,
+                             const struct pl_diag *diags)
+{
+    static const struct {
+        const char *name;
+        size_t offset;
+    } reals[] = {
+        {"tau", offsetof(struct pl_diag, tau)},
+        {"cos_update", offsetof(struct pl_diag, cos_update)},
+        {"cos_gradient", offsetof(struct pl_diag, cos_gradient)},
+        {"distance", offsetof(struct pl_diag, distance)},
+        {"turning", offsetof(struct pl_diag, turning)},
+        {"grad_norm", offsetof(struct pl_diag, grad_norm)},
+        {"update_norm", offsetof(struct pl_diag, update_norm)},
+        {"half_life", offsetof(struct pl_diag, half_life)},
+    };
+    if (!n) return;
+    char *path = pl_printf("%s/diagnosis", run);
+    const char *base = (const char *)diags;
+    put_ints(t, path, "update", n, base + offsetof(struct pl_diag, update),
+             sizeof *diags);
+    put_ints(t, path, "stage", n, base + offsetof(struct pl_diag, stage),
+             sizeof *diags);
+    for (size_t i = 0; i < sizeof reals / sizeof *reals; i++)
+        put_reals(t, path, reals[i].name, n, base + reals[i].offset, sizeof *diags);
+    free(path);
+}
+
 void pl_record_run(struct pl_trace *t, const char *arm, uint64_t seed,
                    const struct pl_run_result *result)
 {
@@ -77,6 +105,7 @@ void pl_record_run(struct pl_trace *t, const char *arm, uint64_t seed,
     pl_trace_attr_int(t, run, "diverged_at", result->diverged_at);
     record_rows(t, run, result->n_rows, result->rows);
     record_evals(t, run, result->n_evals, result->evals);
+    record_diagnosis(t, run, result->n_diags, result->diags);
     free(run);
 }
 

@@ -118,6 +118,27 @@ static const struct pl_column evals[] = {
      "validation loss at y = x + c times the last update", false},
     END};
 
+static const struct pl_column diagnosis[] = {
+    {"update", PL_COLUMN_I64, "1", "update n, turning version n into n+1", false},
+    {"stage", PL_COLUMN_I64, "1", "model chunk (virtual stage), from 0", false},
+    {"tau", PL_COLUMN_F64, "1", "mean delay of the group, in updates", false},
+    {"cos_update", PL_COLUMN_F64, "1",
+     "cosine of the step that was applied and the update that the same tokens give at "
+     "version n",
+     false},
+    {"cos_gradient", PL_COLUMN_F64, "1",
+     "cosine of the gradient that the optimizer was given and the one at version n",
+     false},
+    {"distance", PL_COLUMN_F64, "1",
+     "distance of version n to the oldest version that forward read", false},
+    {"turning", PL_COLUMN_F64, "1", "cosine of the updates n and n-1", false},
+    {"grad_norm", PL_COLUMN_F64, "1", "gradient norm of the stage, before clipping",
+     false},
+    {"update_norm", PL_COLUMN_F64, "1", "norm of the optimizer's update", false},
+    {"half_life", PL_COLUMN_F64, "1",
+     "half-life of the first moment, in updates, over the delay", false},
+    END};
+
 static const struct pl_column segments[] = {
     {"schedule", PL_COLUMN_TEXT, "", "pipeline schedule", false},
     {"corrector", PL_COLUMN_TEXT, "", "delay corrector", false},
@@ -181,6 +202,7 @@ const struct pl_table_type pl_table_types[] = {
     {"/arms/<arm>/segments", segments, NULL, NULL},
     {"/arms/<arm>/seeds/<seed>/rows", rows, "loss", "update"},
     {"/arms/<arm>/seeds/<seed>/evals", evals, "loss", "update"},
+    {"/arms/<arm>/seeds/<seed>/diagnosis", diagnosis, "cos_update", "update"},
     {"/claims", claims, NULL, NULL},
     {"/table", result_table, NULL, NULL},
     {PL_SWEEP_TABLE, sweep, NULL, NULL},

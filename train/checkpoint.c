@@ -11,7 +11,7 @@
 #include "base/mem.h"
 
 enum { FORMAT = 2, CHUNK = 1 << 20 };
-enum section { META = 1, ROWS, EVALS, WEIGHTS, STATE, LOOK, SECTIONS = 6 };
+enum section { META = 1, ROWS, EVALS, DIAGS, WEIGHTS, STATE, LOOK, SECTIONS = 7 };
 
 static const char magic[8] = "PLAGCKP";
 
@@ -23,7 +23,7 @@ struct header {
 };
 
 struct meta {
-    int64_t next, status, diverged_at, n_rows, n_evals;
+    int64_t next, status, diverged_at, n_rows, n_evals, n_diags;
 };
 
 /* A file being written or read, with the checksum of the current section. */
@@ -99,11 +99,17 @@ static size_t weight_bytes(const struct pl_wstage *w)
     return blocks * sizeof(float) * w->plan.floats;
 }
 
+/* The update before too, where diagnosis keeps it. */
+static size_t stage_bytes(const struct pl_run_state *run, int s)
+{
+    const struct pl_wstage *w = &run->store.stages[s];
+    return weight_bytes(w) + (run->spec->diagnose ? sizeof(float) * w->plan.floats : 0);
+}
+
 static int pass_weights(struct stream *st, struct pl_run_state *run)
 {
     size_t bytes = 0;
-    for (int s = 0; s < run->plan.n_stages; s++)
-        bytes += weight_bytes(&run->store.stages[s]);
+    for (int s = 0; s < run->plan.n_stages; s++) bytes += stage_bytes(run, s);
     int rc = begin(st, WEIGHTS, bytes);
     for (int s = 0; s < run->plan.n_stages && !rc; s++) {
         const struct pl_wstage *w = &run->store.stages[s];
@@ -112,6 +118,8 @@ static int pass_weights(struct stream *st, struct pl_run_state *run)
             rc = pass_device(st, w->ring[k], n);
         for (int k = 0; k < w->n_e && !rc; k++) rc = pass_device(st, w->e[k], n);
         if (!rc && w->live) rc = pass_device(st, w->live, n);
+        if (!rc && run->spec->diagnose)
+            rc = pass_device(st, run->diagnosis.before[s], n);
     }
     return rc ? rc : end(st);
 }
@@ -135,29 +143,36 @@ static int pass_look(struct stream *st, struct pl_run_state *run)
     return rc ? rc : end(st);
 }
 
-/* META, ROWS, EVALS. Reading allocates the arrays when they are NULL; else they hold
- * max_rows and max_evals. */
+/* META, ROWS, EVALS, DIAGS. Reading without spec allocates the arrays; else they hold
+ * what the spec's whole run has. */
 static int pass_rows(struct stream *st, struct meta *meta, struct pl_run_result *r,
-                     int64_t max_rows, int64_t max_evals)
+                     const struct pl_run_spec *spec)
 {
     int rc = pass_section(st, META, meta, sizeof *meta);
     if (rc) return rc;
     if (!st->writing) {
-        bool fits = meta->n_rows >= 0 && meta->n_evals >= 0 && meta->next >= 0;
-        if (r->rows)
-            fits &= meta->n_rows <= max_rows && meta->next <= max_rows &&
-                    meta->n_evals <= max_evals;
+        bool fits = meta->n_rows >= 0 && meta->n_evals >= 0 && meta->n_diags >= 0 &&
+                    meta->next >= 0;
+        if (spec)
+            fits &= meta->n_rows <= spec->versions->updates &&
+                    meta->next <= spec->versions->updates &&
+                    meta->n_evals <= pl_run_n_evals(spec) &&
+                    meta->n_diags <= pl_run_n_diags(spec);
         if (!fits) return bad(st, "has other sizes than this run");
         if (!r->rows) r->rows = PL_NEW(meta->n_rows, struct pl_row);
         if (!r->evals) r->evals = PL_NEW(meta->n_evals, struct pl_eval);
+        if (!r->diags) r->diags = PL_NEW(meta->n_diags, struct pl_diag);
         r->n_rows = meta->n_rows;
         r->n_evals = meta->n_evals;
+        r->n_diags = meta->n_diags;
         r->status = (enum pl_status)meta->status;
         r->diverged_at = meta->diverged_at;
     }
     rc = pass_section(st, ROWS, r->rows, sizeof *r->rows * (size_t)r->n_rows);
     if (rc) return rc;
-    return pass_section(st, EVALS, r->evals, sizeof *r->evals * (size_t)r->n_evals);
+    rc = pass_section(st, EVALS, r->evals, sizeof *r->evals * (size_t)r->n_evals);
+    if (rc) return rc;
+    return pass_section(st, DIAGS, r->diags, sizeof *r->diags * (size_t)r->n_diags);
 }
 
 /* Bytes of the whole file. */
@@ -166,9 +181,10 @@ static uint64_t file_bytes(const struct pl_run_state *run)
     uint64_t bytes = sizeof(struct header) + SECTIONS * (2 * sizeof(uint64_t) + 4);
     bytes += sizeof(struct meta) +
              sizeof(struct pl_row) * (uint64_t)run->result.n_rows +
-             sizeof(struct pl_eval) * (uint64_t)run->result.n_evals;
+             sizeof(struct pl_eval) * (uint64_t)run->result.n_evals +
+             sizeof(struct pl_diag) * (uint64_t)run->result.n_diags;
     for (int s = 0; s < run->plan.n_stages; s++)
-        bytes += weight_bytes(&run->store.stages[s]) + sizeof(double) +
+        bytes += stage_bytes(run, s) + sizeof(double) +
                  sizeof(float) * run->plan.state_floats[s];
     return bytes;
 }
@@ -179,12 +195,13 @@ static int write_all(struct stream *st, struct pl_run_state *run)
                        .sections = SECTIONS,
                        .fingerprint = run->spec->fingerprint,
                        .bytes = file_bytes(run)};
-    struct meta meta = {run->next, run->result.status, run->result.diverged_at,
-                        run->result.n_rows, run->result.n_evals};
+    struct meta meta = {
+        run->next,          run->result.status,  run->result.diverged_at,
+        run->result.n_rows, run->result.n_evals, run->result.n_diags};
     memcpy(h.magic, magic, sizeof magic);
     h.crc = pl_crc32(0, &h, offsetof(struct header, crc));
     int rc = pass(st, &h, sizeof h);
-    if (!rc) rc = pass_rows(st, &meta, &run->result, 0, 0);
+    if (!rc) rc = pass_rows(st, &meta, &run->result, NULL);
     if (!rc) rc = pass_weights(st, run);
     if (!rc) rc = pass_state(st, run);
     return rc ? rc : pass_look(st, run);
@@ -270,9 +287,7 @@ int pl_checkpoint_load(struct pl_run_state *run)
     struct stream st = {.path = run->spec->checkpoint, .device = run->spec->device};
     struct meta meta = {0};
     int rc = open_checked(&st, run->spec->fingerprint);
-    if (!rc)
-        rc = pass_rows(&st, &meta, &run->result, run->spec->versions->updates,
-                       pl_run_n_evals(run->spec));
+    if (!rc) rc = pass_rows(&st, &meta, &run->result, run->spec);
     if (!rc) rc = pass_weights(&st, run);
     if (!rc) rc = pass_state(&st, run);
     if (!rc) rc = pass_look(&st, run);
@@ -288,7 +303,7 @@ int pl_run_load(const char *checkpoint, uint64_t fingerprint, bool *finished,
     struct pl_run_result result = {0};
     struct meta meta = {0};
     int rc = open_checked(&st, fingerprint);
-    if (!rc) rc = pass_rows(&st, &meta, &result, 0, 0);
+    if (!rc) rc = pass_rows(&st, &meta, &result, NULL);
     stream_close(&st);
     if (rc) {
         pl_run_free(&result);

@@ -44,6 +44,7 @@ static int update(struct pl_run_state *run)
     const int64_t n = run->next;
     struct pl_row row;
     int rc = pl_run_enter(run, n, false);
+    if (!rc && pl_run_diagnosed(spec, n)) rc = pl_run_fresh(run, n);
     if (!rc) rc = pl_run_gradient(run, n, &row);
     if (rc) return rc;
     if (diverged(spec, row.loss)) {
@@ -135,5 +136,6 @@ void pl_run_free(struct pl_run_result *result)
 {
     free(result->rows);
     free(result->evals);
+    free(result->diags);
     *result = (struct pl_run_result){0};
 }

@@ -48,6 +48,20 @@ struct pl_eval { /* validation at version n = after n updates */
     double loss_y; /* y = x + c u_last; equals loss when c = 0 */
 };
 
+/* Update n of one stage against the fresh one: what the same tokens would have given at
+ * the newest weights. Cosines are NaN where one of the two is 0. */
+struct pl_diag {
+    int64_t update, stage;
+    double tau;          /* mean of the group */
+    double cos_update;   /* of x[n] - x[n+1], as applied, and the fresh update */
+    double cos_gradient; /* of the gradients that the optimizer is given */
+    double distance;     /* ||x_n - x_(oldest version read)|| */
+    double turning;      /* cosine of u[n] and u[n-1] */
+    double grad_norm;    /* before clipping */
+    double update_norm;  /* of u */
+    double half_life;    /* of the first moment, over tau; infinite without delay */
+};
+
 struct pl_run_spec {
     const struct pl_device *device;
     struct pl_problem *problem;         /* borrowed */
@@ -67,6 +81,7 @@ struct pl_run_spec {
     bool replay;                       /* never fuse microbatches */
     int64_t eval_every;                /* updates; also at 0 and at the end */
     int eval_sequences;                /* validation windows, 0: no validation */
+    bool diagnose;             /* pl_diag rows wherever a version is evaluated */
     double diverged_above;  /* loss that ends the run as diverged (NaN always does) */
     const char *checkpoint; /* path or NULL */
     double checkpoint_s;    /* seconds between checkpoints; also at stop */
@@ -90,9 +105,10 @@ struct pl_run_spec {
 struct pl_run_result { /* owned: pl_run_free */
     enum pl_status status;
     int64_t diverged_at; /* update, or -1 */
-    int64_t n_rows, n_evals;
+    int64_t n_rows, n_evals, n_diags;
     struct pl_row *rows; /* all rows since update 0, also after a resume */
     struct pl_eval *evals;
+    struct pl_diag *diags; /* stages in turn */
 };
 
 /* Train. The gradient of update n is the mean over its group's microbatches, each read

@@ -245,6 +245,8 @@ static void plan_optimizer(const struct pl_run_spec *spec, struct pl_run_plan *p
     }
     for (int s = 0; s < plan->n_stages; s++) {
         plan->corrector_offset[s] = plan->state_floats[s];
+        if (plan->state_floats[s] > plan->widest_state)
+            plan->widest_state = plan->state_floats[s];
         plan->state_floats[s] += corrector_floats(spec, plan->stages[s].floats);
     }
     if (plan->grad && plan->scratch_floats < plan->widest)
@@ -285,6 +287,7 @@ size_t pl_run_bytes(const struct pl_run_spec *spec)
     for (int s = 0; s < plan.n_stages; s++)
         floats += pl_wstage_floats(&plan.stages[s]) + plan.stages[s].floats +
                   plan.state_floats[s];
+    if (spec->diagnose) floats += pl_run_diagnose_floats(&plan);
     size_t tokens = spec->data ? 2 * (size_t)spec->batch * (size_t)spec->T : 0;
     pl_run_plan_free(&plan);
     return sizeof(float) * floats + sizeof(int32_t) * tokens +

@@ -36,6 +36,7 @@ static int open_all(struct pl_run_state *run)
     const struct pl_run_plan *plan = &run->plan;
     int rc = pl_wstore_open(&run->store, spec->device, plan->n_stages, plan->stages);
     if (!rc) rc = open_blocks(run);
+    if (!rc) rc = pl_run_diagnose_open(run);
     if (rc) return rc;
     float **initial = PL_NEW(plan->n_stages, float *);
     for (int s = 0; s < plan->n_stages; s++)
@@ -62,6 +63,7 @@ int pl_run_state_open(const struct pl_run_spec *spec, struct pl_run_state *run)
     run->result.diverged_at = -1;
     run->result.rows = PL_NEW(spec->versions->updates, struct pl_row);
     run->result.evals = PL_NEW(pl_run_n_evals(spec), struct pl_eval);
+    run->result.diags = PL_NEW(pl_run_n_diags(spec), struct pl_diag);
     run->saved_at = pl_clock();
     rc = open_all(run);
     if (rc) pl_run_state_close(run);
@@ -79,6 +81,7 @@ void pl_run_state_close(struct pl_run_state *run)
                             run->targets};
     for (int i = 0; i < 5; i++)
         if (blocks[i]) dev->release(blocks[i]);
+    pl_run_diagnose_close(run);
     pl_wstore_close(&run->store);
     free(run->grads);
     free(run->state);

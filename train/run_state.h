@@ -14,8 +14,15 @@ struct pl_run_plan { /* owned: pl_run_plan_free */
     size_t *state_offset;          /* [params] within the stage's state */
     size_t scratch_floats;         /* most that any tensor's rule wants */
     size_t widest;                 /* floats of the largest stage */
+    size_t widest_state;           /* of the optimizer's state */
     bool grad;                     /* some corrector changes the gradient */
     bool spare;                    /* queue: a block for gradients that nobody wants */
+};
+
+struct pl_diagnosis {           /* blocks by stage; all NULL without spec->diagnose */
+    float **gradient, **update; /* fresh ones */
+    float **before;             /* u of the update before */
+    float *state;               /* copy of a stage's optimizer state */
 };
 
 struct pl_run_state { /* owned: pl_run_state_close */
@@ -28,13 +35,14 @@ struct pl_run_state { /* owned: pl_run_state_close */
     float *spare;       /* floats of the largest stage; NULL: not queue */
     const float **forward, **backward; /* [stages] pointers of the current microbatch */
     float **wanted;                    /* [stages] where its gradients go */
-    double *norms; /* [stages] gradient norms of the current update */
+    double *norms, norm; /* [stages] gradient norms of the current update; of all */
     int32_t *host, *tokens, *targets; /* (batch,T): host 2x, device */
     struct pl_look_args *look;        /* [stages] of the current stretch */
-    int segment;                      /* current stretch, -1 before the first */
-    int64_t segment_end;              /* first update after it */
-    int64_t next;                     /* next update */
-    double saved_at;                  /* pl_clock of the last checkpoint */
+    struct pl_diagnosis diagnosis;
+    int segment;                 /* current stretch, -1 before the first */
+    int64_t segment_end;         /* first update after it */
+    int64_t next;                /* next update */
+    double saved_at;             /* pl_clock of the last checkpoint */
     struct pl_run_result result; /* rows and evals so far; arrays hold the whole run */
 };
 
@@ -68,6 +76,25 @@ int pl_run_enter(struct pl_run_state *run, int64_t n, bool resumed);
 int pl_run_gradient(struct pl_run_state *run, int64_t n, struct pl_row *row);
 /* Clip, optimizer, corrector; the rest of the row. */
 int pl_run_apply(struct pl_run_state *run, int64_t n, struct pl_row *row);
+/* Sequences first .. first+B-1 of the training order, on the device. */
+int pl_run_batch(struct pl_run_state *run, int64_t first, int B, struct pl_batch *out);
+/* Scale gradients to the limit of their scope; run->norms and run->norm get the
+ * norms before. */
+int pl_run_clip(struct pl_run_state *run, float *const *grads);
+
+/* Diagnosis (run_diagnose.c): is update n one of those? Rows of a run that completes;
+ * device floats. Fresh updates before its gradient; then of each stage what is known
+ * before the optimizer, and after the write. */
+bool pl_run_diagnosed(const struct pl_run_spec *spec, int64_t n);
+int64_t pl_run_n_diags(const struct pl_run_spec *spec);
+size_t pl_run_diagnose_floats(const struct pl_run_plan *plan);
+int pl_run_diagnose_open(struct pl_run_state *run);
+void pl_run_diagnose_close(struct pl_run_state *run);
+int pl_run_fresh(struct pl_run_state *run, int64_t n);
+int pl_run_diagnose_gradient(struct pl_run_state *run, int64_t n, int s,
+                             double distance);
+int pl_run_diagnose_step(struct pl_run_state *run, int64_t n, int s);
+
 /* Validation at the newest version. */
 int pl_run_eval(struct pl_run_state *run, struct pl_eval *eval);
 

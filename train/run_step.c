@@ -4,16 +4,19 @@
 
 #include <math.h>
 
-/* Sequences first .. first+B-1 into device memory. */
-static int load_tokens(struct pl_run_state *run, int64_t first, int B)
+int pl_run_batch(struct pl_run_state *run, int64_t first, int B, struct pl_batch *out)
 {
     const struct pl_run_spec *spec = run->spec;
     const size_t T = (size_t)spec->T, n = (size_t)B * T;
+    *out = (struct pl_batch){.B = B, .T = spec->T, .seed = spec->seed, .index = first};
+    if (!spec->data) return 0;
     int32_t *tokens = run->host, *targets = run->host + n;
     int rc = 0;
     for (int b = 0; b < B && !rc; b++)
         rc = pl_data_train(spec->data, spec->seed, first + b, tokens + (size_t)b * T,
                            targets + (size_t)b * T);
+    out->tokens = run->tokens;
+    out->targets = run->targets;
     if (!rc) rc = spec->device->upload(run->tokens, tokens, sizeof(int32_t) * n);
     return rc ? rc : spec->device->upload(run->targets, targets, sizeof(int32_t) * n);
 }
@@ -77,13 +80,9 @@ static int accumulate(struct pl_run_state *run, int64_t micro, int64_t first, in
                       double scale, double *loss)
 {
     const struct pl_run_spec *spec = run->spec;
-    struct pl_batch batch = {.B = B, .T = spec->T, .seed = spec->seed, .index = first};
-    if (spec->data) {
-        int rc = load_tokens(run, first, B);
-        if (rc) return rc;
-        batch.tokens = run->tokens;
-        batch.targets = run->targets;
-    }
+    struct pl_batch batch;
+    int rc = pl_run_batch(run, first, B, &batch);
+    if (rc) return rc;
     bool queue = spec->fidelity == PL_FIDELITY_QUEUE;
     return (queue ? common_versions : own_versions)(run, micro, &batch, scale, loss);
 }
@@ -107,29 +106,26 @@ int pl_run_gradient(struct pl_run_state *run, int64_t n, struct pl_row *row)
     return rc;
 }
 
-/* row->grad_norm, and every gradient scaled to its scope's limit. */
-static int clip(struct pl_run_state *run, struct pl_row *row)
+int pl_run_clip(struct pl_run_state *run, float *const *grads)
 {
     const struct pl_run_spec *spec = run->spec;
     const struct pl_device *dev = spec->device;
-    double total = 0;
+    double square = 0, whole = 0;
     int rc = 0;
     for (int s = 0; s < run->plan.n_stages && !rc; s++) {
-        double square = 0;
-        rc =
-            dev->dot(run->plan.stages[s].floats, run->grads[s], run->grads[s], &square);
+        rc = dev->dot(run->plan.stages[s].floats, grads[s], grads[s], &square);
         run->norms[s] = sqrt(square);
-        total += square;
+        whole += square;
     }
-    row->grad_norm = sqrt(total);
+    run->norm = whole = sqrt(whole);
     if (rc || spec->clip <= 0 || spec->clip_scope == PL_CLIP_NONE) return rc;
     for (int s = 0; s < run->plan.n_stages && !rc; s++) {
         bool global = spec->clip_scope == PL_CLIP_GLOBAL;
-        double N = global ? row->grad_norm : run->norms[s];
+        double N = global ? whole : run->norms[s];
         double scale = fmin(1, spec->clip / (N + 1e-6));
         if (scale < 1)
-            rc = dev->axpby(run->plan.stages[s].floats, 0, run->grads[s], (float)scale,
-                            run->grads[s]);
+            rc = dev->axpby(run->plan.stages[s].floats, 0, grads[s], (float)scale,
+                            grads[s]);
     }
     return rc;
 }
@@ -186,11 +182,16 @@ static int apply_stage(struct pl_run_state *run, int64_t n, int s, double rate,
     run->store.stages[s].look = pl_corrector_look(c, &run->look[s]);
     int rc = pl_wstore_distance(&run->store, s, n, pl_run_oldest(spec, s, n), run->u,
                                 &moved);
+    const bool diagnosed = pl_run_diagnosed(spec, n);
     if (!rc) rc = correct_gradient(run, n, s);
+    if (!rc && diagnosed) rc = pl_run_diagnose_gradient(run, n, s, sqrt(moved));
     if (!rc) rc = dev->zero(run->u, sizeof(float) * floats);
     if (!rc) rc = optimize(run, n, s, rate);
     if (!rc) rc = dev->dot(floats, run->u, run->u, &square);
     if (!rc) rc = pl_wstore_write(&run->store, s, n, run->u, c->start == PL_START_HOLD);
+    if (!rc && diagnosed) rc = pl_run_diagnose_step(run, n, s);
+    if (!rc && spec->diagnose)
+        rc = dev->copy(run->diagnosis.before[s], run->u, sizeof(float) * floats);
     *updates += square;
     *stale += moved;
     return rc;
@@ -203,7 +204,8 @@ int pl_run_apply(struct pl_run_state *run, int64_t n, struct pl_row *row)
     row->update = n;
     row->time_s = spec->versions->done_s[n];
     row->rate = pl_rate_at(&spec->rate, n);
-    int rc = clip(run, row);
+    int rc = pl_run_clip(run, run->grads);
+    row->grad_norm = run->norm;
     for (int s = 0; s < run->plan.n_stages && !rc; s++)
         rc = apply_stage(run, n, s, row->rate, &updates, &stale);
     row->update_norm = sqrt(updates);
