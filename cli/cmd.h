@@ -28,6 +28,7 @@ int pl_cmd_run(int argc, char **argv);
 int pl_cmd_sim(int argc, char **argv);
 int pl_cmd_sweep(int argc, char **argv);
 int pl_cmd_theory(int argc, char **argv);
+int pl_cmd_tokenize(int argc, char **argv);
 int pl_cmd_trace(int argc, char **argv);
 
 /* Print "pipelag: " and the message of the latest pl_fail on stderr; returns the exit

@@ -23,6 +23,8 @@ const struct pl_command pl_commands[] = {
     {"run", "simulate, train under the delay, judge the claims", pl_cmd_run},
     {"model", "parameters, flops and bytes of a model, and how it is cut",
      pl_cmd_model},
+    {"tokenize", "turn text into token files by a byte-pair vocabulary, and back",
+     pl_cmd_tokenize},
     {"theory", "stability limits under delay, a-priori bound on the gradient",
      pl_cmd_theory},
     {"trace", "validate, look into, export and compare traces", pl_cmd_trace},

@@ -8,6 +8,7 @@ man_pages += %D%/pipelag-sweep.1
 man_pages += %D%/pipelag-plan.1
 man_pages += %D%/pipelag-run.1
 man_pages += %D%/pipelag-theory.1
+man_pages += %D%/pipelag-tokenize.1
 man_pages += %D%/pipelag-model.1
 man_pages += %D%/pipelag-trace.1
 man_pages += %D%/pipelag-figure.1
@@ -20,6 +21,7 @@ man_includes += %D%/pipelag-sweep.h2m
 man_includes += %D%/pipelag-plan.h2m
 man_includes += %D%/pipelag-run.h2m
 man_includes += %D%/pipelag-theory.h2m
+man_includes += %D%/pipelag-tokenize.h2m
 man_includes += %D%/pipelag-model.h2m
 man_includes += %D%/pipelag-trace.h2m %D%/pipelag-trace-format.h2m
 man_includes += %D%/pipelag-figure.h2m
@@ -37,6 +39,7 @@ $(man_pages): | cli/pipelag$(EXEEXT)
 %D%/pipelag.1: cli/main.c
 %D%/pipelag-config.1: cli/cmd_config.c cli/cmd.c cli/families.c base/keys.c
 %D%/pipelag-theory.1: cli/cmd_theory.c
+%D%/pipelag-tokenize.1: cli/cmd_tokenize.c
 %D%/pipelag-calibrate.1: cli/cmd_calibrate.c cli/cmd.c
 %D%/pipelag-model.1: cli/cmd_model.c
 %D%/pipelag-sim.1: cli/cmd_sim.c cli/cmd.c

@@ -1,9 +1,9 @@
 #!/bin/sh
 # Runs the examples that users read: lines that start with `pipelag` in the EXAMPLES of
 # man/*.h2m and in the ```sh blocks of README.md, page by page, in an empty folder with a copy
-# of experiments/ and a small text in data/austen.txt. A line may end with
-# `# exit status N`; otherwise 0 is expected. A ```text block of README.md shows lines that the
-# command before it prints.
+# of experiments/, a small text in data/austen.txt and a small vocabulary in gpt2/. A line may
+# end with `# exit status N`; otherwise 0 is expected. A ```text block of README.md shows lines
+# that the command before it prints.
 . "$top_srcdir/tests/tap.sh"
 mkdir "$work/bin"
 ln -s "$PIPELAG" "$work/bin/pipelag"
@@ -26,6 +26,7 @@ try_examples() {
     cp -R "$top_srcdir/experiments" "$work/page/"
     chmod -R u+w "$work/page"
     for _ in 1 2 3; do cat "$top_srcdir/COPYING"; done >"$work/page/data/austen.txt"
+    cp -R "$top_srcdir/tests/vocab" "$work/page/gpt2"
     wrong=0
     examples_of "$1" >"$work/examples"
     while IFS= read -r line; do

@@ -54,27 +54,35 @@ static bool printable(const unsigned char *b, size_t n)
     return n >= ENOUGH;
 }
 
-static enum pl_file_kind guess(const struct pl_shard *shard, const char **what)
+enum pl_file_kind pl_data_guess_bytes(const unsigned char *b, size_t n,
+                                      const char **what)
 {
-    unsigned char b[PROBE];
-    size_t n = shard->bytes < PROBE ? (size_t)shard->bytes : PROBE;
-    *what = "raw numbers or text";
-    if (pl_shard_read(shard, 0, b, n))
-        return PL_FILE_UNKNOWN; /* said when read again */
     for (size_t i = 0; i < sizeof signatures / sizeof *signatures; i++) {
         const struct signature *s = &signatures[i];
         if (n < s->n || memcmp(b, s->bytes, s->n)) continue;
         *what = s->what;
         return s->kind;
     }
-    if (printable(b, n)) {
-        *what = "text (data.text)";
-        return PL_FILE_TEXT;
-    }
-    *what = has_index(shard->path)
+    *what = "text (data.text)";
+    if (printable(b, n < PROBE ? n : PROBE)) return PL_FILE_TEXT;
+    *what = "raw numbers, or text that is not plain ASCII";
+    return PL_FILE_UNKNOWN;
+}
+
+static enum pl_file_kind guess(const struct pl_shard *shard, const char **what)
+{
+    unsigned char b[PROBE];
+    size_t n = shard->bytes < PROBE ? (size_t)shard->bytes : PROBE;
+    *what = "unreadable";
+    if (pl_shard_read(shard, 0, b, n))
+        return PL_FILE_UNKNOWN; /* said when read again */
+    enum pl_file_kind kind = pl_data_guess_bytes(b, n, what);
+    if (kind == PL_FILE_UNKNOWN)
+        *what =
+            has_index(shard->path)
                 ? "tokens of Megatron, by the .idx beside it (data.source: megatron)"
                 : "perhaps raw 16-bit tokens of nanoGPT (data.source: nanogpt)";
-    return PL_FILE_UNKNOWN;
+    return kind;
 }
 
 enum pl_file_kind pl_data_guess(const struct pl_shard *shard)

@@ -5,4 +5,7 @@
   %D%/layers/head.c \
   %D%/data.c %D%/data_source.h %D%/data_source.c %D%/data_paths.c %D%/data_guess.c \
   %D%/data_order.c %D%/data_order.h %D%/data_text.c %D%/data_tokens.c %D%/data_nanogpt.c \
-  %D%/data_megatron.c %D%/data_grammar.c
+  %D%/data_megatron.c %D%/data_grammar.c \
+  %D%/unicode.c %D%/unicode.h %D%/unicode_table.h %D%/tokenizer.c %D%/tokenizer.h \
+  %D%/tokenizer_private.h %D%/tokenizer_load.c %D%/tokenizer_word.c %D%/token_file.c \
+  %D%/token_file.h %D%/tokenize.c %D%/tokenize.h

@@ -1,0 +1,129 @@
+#!/bin/sh
+# pipelag tokenize over the vocabulary of tests/vocab (200 rules learnt from COPYING, in GPT-2's
+# file format), runs on what it writes, and, where there are files to compare with
+# (PIPELAG_SHARED, default ../shared beside the source), GPT-2's own tokens.
+. "$top_srcdir/tests/tap.sh"
+cd "$work" || exit 99
+src=$(cd "$top_srcdir" && pwd)
+vocab=$src/tests/vocab
+tokenize() { run 0 "$PIPELAG" tokenize "$@"; }
+
+# fails STATUS TEXT NAME ARGS...: one line of stderr that has TEXT, nothing else
+fails() {
+    want=$1 text=$2 name=$3
+    shift 3
+    run "$want" "$PIPELAG" "$@" && [ ! -s out ] && [ "$(wc -l <err)" -eq 1 ] &&
+        grep -qF -e "$text" err
+    status=$?
+    [ $status -eq 0 ] || sed 's/^/# /' err
+    ok $status "$name"
+}
+
+# 16116 tokens by Hugging Face's GPT2Tokenizer on the same files, and one before them
+tokenize "$src/COPYING" --bpe "$vocab" -o c.bin && grep -qx 'tokens  *16117' out &&
+    grep -qx 'documents  *1' out
+ok $? "counts of a text"
+[ "$(od -An -t u2 -j 1024 -N 8 c.bin | tr -s ' ')" = " 456 356 356 356" ]
+ok $? "first tokens of it"
+cksum <c.bin >sum
+tokenize --decode c.bin --bpe "$vocab" -o c.txt && cmp -s c.txt "$src/COPYING"
+ok $? "the text comes back"
+tokenize - --bpe "$vocab" -o d.bin --json <"$src/COPYING" && cmp -s c.bin d.bin &&
+    grep -q '"tokens": 16117' out
+ok $? "standard input, JSON"
+for format in nanogpt megatron; do
+    tokenize "$src/COPYING" "$src/COPYING" --bpe "$vocab" -o $format.bin --format $format &&
+        tokenize --decode $format.bin --bpe "$vocab" --format $format -o two.txt --force &&
+        { cat "$src/COPYING" && printf '\n<|endoftext|>\n' && cat "$src/COPYING"; } |
+        cmp -s - two.txt
+    ok $? "$format: two files are two documents"
+done
+test "$(wc -c <megatron.idx)" -eq $((34 + 12 * 2 + 8 * 3)) && test "$(wc -c <megatron.bin)" -eq 64468
+ok $? "sizes of a Megatron pair"
+
+model='--set model.vocab=457 --set model.hidden=16 --set model.ffn=32 --set model.layers=2
+  --set model.heads=2 --set model.head_dim=8 -P 2 -m 2 --set train.batch=4 --set train.seq=16
+  --set train.updates=6 --set train.eval_sequences=4'
+# shellcheck disable=SC2086
+train() { run 0 "$PIPELAG" run $model "$@"; }
+train --set data.tokens=c.bin -o a.h5 && train --set 'data.tokens=c.bin d.bin' -o b.h5 &&
+    train --set data.source=nanogpt --set data.tokens='nano*.bin' -o c.h5 &&
+    train --set data.source=megatron --set data.tokens=megatron --set data.order=epoch -o d.h5 &&
+    train --set data.tokens=c.bin --set data.order=file -o e.h5
+ok $? "runs read every format, lists and patterns"
+cp c.bin e.bin
+differ() { "$PIPELAG" trace diff "$1" "$2" | grep -qv '^/@command'; }
+train --set data.tokens=e.bin -o a2.h5 && ! differ a.h5 a2.h5
+ok $? "another name, equal rows"
+differ a.h5 e.h5
+ok $? "another order, other rows"
+
+# A checkpoint belongs to its data.
+# shellcheck disable=SC2086
+"$PIPELAG" run $model --set data.tokens=e.bin --set train.updates=100000 -o r.h5 >/dev/null 2>&1 &
+pid=$!
+until [ -s r.h5.progress.jsonl ] || ! kill -0 $pid 2>/dev/null; do sleep 0.1; done
+kill -TERM $pid
+wait $pid
+[ $? -eq 143 ]
+ok $? "an interrupted run"
+printf '\1\0' | dd of=e.bin bs=1 seek=3000 conv=notrunc 2>/dev/null
+# shellcheck disable=SC2086
+fails 2 'of another run' "is not resumed on other data" run $model --set data.tokens=e.bin \
+    --set train.updates=100000 -o r.h5 --resume
+
+# Bad input: one line, and nothing is written.
+fails 2 'missing.txt: No such file' "missing text" tokenize missing.txt --bpe "$vocab" -o x.bin
+fails 2 'vocab.bpe: No such file' "missing vocabulary" tokenize c.txt --bpe . -o x.bin
+fails 2 'it is llm.c tokens' "tokens as text" tokenize c.bin --bpe "$vocab" -o x.bin
+fails 2 'no text' "nothing to do" tokenize /dev/null --bpe "$vocab" -o x.bin
+fails 2 "did you mean 'llmc'" "unknown format" tokenize c.txt --bpe "$vocab" -o x.bin --format llm.c
+fails 2 'expected NAME.bin' "Megatron's name" tokenize c.txt --bpe "$vocab" -o x --format megatron
+fails 2 'regular file' "a device" tokenize c.txt --bpe "$vocab" -o /dev/null
+fails 1 'nowhere/x.bin' "missing folder" tokenize c.txt --bpe "$vocab" -o nowhere/x.bin
+fails 2 'exists' "does not overwrite" tokenize c.txt --bpe "$vocab" -o c.bin
+fails 2 'it is perhaps raw 16-bit tokens' "wrong format" tokenize --decode nanogpt.bin --bpe "$vocab"
+# shellcheck disable=SC2086
+fails 2 'has id 456, expected below the vocabulary of 300 (model.vocab' "a vocabulary too small" \
+    run $model --set model.vocab=300 --set data.tokens=c.bin -o x.h5
+# shellcheck disable=SC2086
+fails 2 'data.source: megatron reads data.tokens' "keys that contradict" run $model \
+    --set data.source=megatron --set data.text=c.txt -o x.h5
+# shellcheck disable=SC2086
+fails 2 'no llm.c token file' "a text as tokens" run $model --set data.tokens=c.txt -o x.h5
+test ! -e x.bin && test ! -e x.h5 && cksum <c.bin | cmp -s - sum && [ -z "$(ls -A | grep tmp-)" ]
+ok $? "bad input touches no output"
+
+# Interrupted while it waits for its input.
+mkfifo pipe
+sleep 30 >pipe &
+writer=$!
+"$PIPELAG" tokenize - --bpe "$vocab" -o x.bin <pipe >/dev/null 2>err &
+pid=$!
+sleep 0.5
+kill -INT $pid 2>/dev/null || kill -TERM $pid
+kill -TERM $pid 2>/dev/null # a background job of a script ignores SIGINT
+wait $pid
+status=$?
+kill $writer
+[ $status -ge 130 ] && [ ! -e x.bin ] && [ -z "$(ls -A | grep tmp-)" ] && grep -q 'nothing was written' err
+ok $? "interrupted: $status, nothing written"
+
+# GPT-2's vocabulary and token files that others made.
+shared=${PIPELAG_SHARED:-$src/../shared}/data
+if [ -r "$shared/gpt2/vocab.bpe" ]; then
+    gpt2() { tokenize "$@" --bpe "$shared/gpt2"; }
+    xz -dc "$shared/books-valid.txt.xz" >books.txt && gpt2 books.txt -o books.bin &&
+        cmp -s books.bin "$shared/shards/books_valid_gpt2.bin"
+    ok $? "GPT-2: six books, byte for byte"
+    gpt2 --decode "$shared/shards/tiny_shakespeare_val.bin" -o val.txt && gpt2 val.txt -o val.bin &&
+        cmp -s val.bin "$shared/shards/tiny_shakespeare_val.bin"
+    ok $? "GPT-2: tinyshakespeare of llm.c, there and back"
+    tail -c 111540 "$shared/tinyshakespeare.txt" >tail.txt &&
+        gpt2 tail.txt -o tail.bin --format nanogpt && head -c -2 tail.bin |
+        cmp -s - "$shared/shards/nanogpt_shakespeare_val.bin"
+    ok $? "GPT-2: tinyshakespeare of nanoGPT, which ends without a mark"
+else
+    skip "GPT-2's own tokens" "no $shared/gpt2/vocab.bpe"
+fi
+done_testing
