@@ -52,10 +52,10 @@ train --set data.tokens=c.bin -o a.h5 && train --set 'data.tokens=c.bin d.bin' -
     train --set data.tokens=c.bin --set data.order=file -o e.h5
 ok $? "runs read every format, lists and patterns"
 cp c.bin e.bin
-differ() { "$PIPELAG" trace diff "$1" "$2" | grep -qv '^/@command'; }
-train --set data.tokens=e.bin -o a2.h5 && ! differ a.h5 a2.h5
+rows() { "$PIPELAG" trace dump "$1" /arms/run/seeds/1/rows; }
+train --set data.tokens=e.bin -o a2.h5 && rows a.h5 >a.csv && rows a2.h5 | cmp -s a.csv -
 ok $? "another name, equal rows"
-differ a.h5 e.h5
+[ "$(wc -l <a.csv)" -ge 7 ] && rows e.h5 >e.csv && ! cmp -s a.csv e.csv
 ok $? "another order, other rows"
 
 # A checkpoint belongs to its data.
