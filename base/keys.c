@@ -19,6 +19,7 @@ static const char *const semantics[] = {"latency", "occupancy", "rendezvous",
                                         "contention", NULL};
 static const char *const orders[] = {"issued", "free", NULL};
 static const char *const scopes[] = {"auto", "global", "stage", "none", NULL};
+static const char *const iterates[] = {"x", "y", NULL};
 static const char *const gates[] = {"none", "cosine", NULL};
 static const char *const decay_points[] = {"current", "stale", NULL};
 static const char *const fidelities[] = {"auto",    "global", "stash",
@@ -286,6 +287,8 @@ const struct pl_key pl_keys[] = {
     BOOL("train.replay", "no",
          "run microbatches one by one even where they could fuse"),
     REAL("train.checkpoint_s", "10", 0, 1e9, "s", "seconds between checkpoints"),
+    INT("train.checkpoint_updates", "0", 0, 1e9, "updates",
+        "also a checkpoint every so many; 0: by time only"),
     INT("train.workers", "0", 0, 1024, "", "runs at a time; 0: one per core"),
     INT("train.threads", "0", 0, 256, "",
         "threads of a run; 0: the cores, shared by the runs; changes no result"),
@@ -382,6 +385,8 @@ const struct pl_key pl_keys[] = {
         "corrector.smooth", "nan", 0, 0.999999, "",
         "looks along e = b e + (1-b) u, this is b; nan: the corrector's own, mostly 0"),
     NAME("corrector.gate", "none", gates, "cosine: c times max(0, cos(u, e before))"),
+    NAME("corrector.land", "x", iterates,
+         "segments: the iterate of the stretch before that a stretch starts from"),
     REAL("corrector.lambda", "nan", 0, 1e6, "",
          "strength of a correction of the gradient; nan: the corrector's own"),
     NAME("corrector.start", "hold", starts,

@@ -18,6 +18,7 @@ static struct pl_corrector corrector_of(const struct pl_config *c, const char *n
     struct pl_corrector out = pl_corrector_make(name, pl_config_real(c, "corrector.c"),
                                                 zero ? PL_START_ZERO : PL_START_HOLD);
     out.smooth = pl_config_real(c, "corrector.smooth");
+    out.land = !strcmp(pl_config_text(c, "corrector.land"), "y");
     out.gate = !strcmp(pl_config_text(c, "corrector.gate"), "cosine");
     out.lambda = pl_config_real(c, "corrector.lambda");
     return out;

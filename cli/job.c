@@ -14,19 +14,14 @@
 
 /* Keys that change no row: where and how often things are written, how many at a time,
  * and names of files, whose content counts. */
-static const char *const neutral_keys[] = {"train.workers",
-                                           "train.threads",
-                                           "train.checkpoint_s",
-                                           "schedule.updates",
-                                           "baseline",
-                                           "arms.only",
-                                           "arms.skip",
-                                           "data.text",
-                                           "data.tokens",
-                                           "data.valid",
-                                           "delay.trace",
-                                           "model.weights",
-                                           NULL};
+static const char *const neutral_keys[] = {
+    "train.workers",      "train.threads",
+    "train.checkpoint_s", "train.checkpoint_updates",
+    "schedule.updates",   "baseline",
+    "arms.only",          "arms.skip",
+    "data.text",          "data.tokens",
+    "data.valid",         "delay.trace",
+    "model.weights",      NULL};
 
 static uint64_t hash_text(const char *text)
 {
@@ -166,6 +161,7 @@ static void fill_spec(const struct pl_arm *arm, const struct parts *p,
         .eval_sequences = (int)pl_config_int(c, "train.eval_sequences"),
         .diagnose = pl_config_bool(c, "train.diagnose"),
         .diverged_above = diverged_above(c),
+        .checkpoint_updates = pl_config_int(c, "train.checkpoint_updates"),
         .checkpoint_s = pl_config_real(c, "train.checkpoint_s"),
         .resume = true,
     };

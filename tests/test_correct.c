@@ -233,6 +233,34 @@ START_TEST(segments)
 }
 END_TEST
 
+/* Landing on y: what the plain stretch starts from is x + c u of the corrected one,
+ * which is what `prediction` stores. SGD without momentum: u[n] from x[n+1] = x[n] - 3
+ * u[n] + 2 u[n-1]; version n shows at update n + 1. */
+START_TEST(a_stretch_may_land_on_y)
+{
+    struct pl_optim o = optimizer("sgd");
+    o.momentum = 0;
+    const int64_t tau[2] = {1, 1};
+    static struct trail kept, landed;
+    struct pl_segment two[2] = {
+        toy_segment(_i ? "prediction" : "custom", 2, PL_START_ZERO, 10),
+        toy_segment("none", NAN, PL_START_ZERO, UPDATES - 10)};
+    run_trail(tau, 2, two, &o, &kept);
+    two[1].corrector.land = true;
+    run_trail(tau, 2, two, &o, &landed);
+    for (int s = 0; s < 2; s++)
+        for (int i = 0; i < WIDTH; i++) {
+            double u = 0;
+            for (int n = 0; n < 10; n++)
+                u = (kept.x[n ? n + 1 : 0][s][i] - kept.x[n + 2][s][i] + 2 * u) / 3;
+            ck_assert_double_eq_tol(landed.x[11][s][i], kept.x[11][s][i] + 2 * u, 1e-5);
+            ck_assert_double_ne(landed.x[11][s][i], kept.x[11][s][i]);
+        }
+    pl_run_free(&kept.result);
+    pl_run_free(&landed.result);
+}
+END_TEST
+
 /* The step after a switch uses the update before it: x[n+1] = x[n] - 2 u_n + u_{n-1}.
  */
 START_TEST(history_crosses_a_switch)
@@ -306,6 +334,7 @@ static void fill(TCase *t)
     tcase_add_loop_test(t, starts, 0, 2);
     tcase_add_test(t, segments);
     tcase_add_test(t, history_crosses_a_switch);
+    tcase_add_loop_test(t, a_stretch_may_land_on_y, 0, 2);
     tcase_add_loop_test(t, stability_limit_is_observed, 0, 27);
 }
 

@@ -30,6 +30,7 @@ struct pl_corrector {
     const double
         *stage_c;  /* [stages] c of each stage, before `given`; borrowed, NULL */
     double smooth; /* b */
+    bool land;     /* its stretch starts from y of the one before, not x */
     bool gate;     /* c times max(0, cos(u[n], e[n-1])) */
     double lambda; /* strength of a correction of the gradient */
 };

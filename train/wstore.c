@@ -111,11 +111,24 @@ const float *pl_wstore_direction(const struct pl_wstore *store, int stage)
     return w->n_e ? w->e[store->version % w->n_e] : NULL;
 }
 
+/* The newest version becomes y of the stretch that ends. */
+static int land_on_y(struct pl_wstore *store, int stage)
+{
+    struct pl_wstage *w = &store->stages[stage];
+    float *x = pl_wstore_read(store, stage, store->version);
+    if (w->at_read) return store->device->copy(x, w->live, bytes_of(w));
+    if (w->c_last == 0 || !w->n_e) return 0;
+    return store->device->axpby(w->plan.floats, (float)w->c_last,
+                                w->e[store->version % w->n_e], 1, x);
+}
+
 int pl_wstore_begin(struct pl_wstore *store, int stage,
                     const struct pl_corrector *corrector, const struct pl_look *look,
                     int64_t begin, bool resumed)
 {
     struct pl_wstage *w = &store->stages[stage];
+    int rc = !resumed && corrector->land ? land_on_y(store, stage) : 0;
+    if (rc) return rc;
     w->look = *look;
     w->momentum = corrector->type->momentum;
     w->gate = corrector->gate;

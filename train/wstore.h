@@ -5,7 +5,8 @@
  *
  * Correctors that store x write x[n+1] = x[n] - u[n] + c' e[n-1] - c e[n], c' the c of
  * the update before; one that corrects at read stores y and puts y - c e into the ring.
- * Switching keeps x: entering at_read sets y = x + c e, leaving drops y. Owned:
+ * Switching keeps x: entering at_read sets y = x + c e, leaving drops y; a corrector that
+ * lands on y starts from the y of the stretch before. Owned:
  * pl_wstore_close. */
 #ifndef PL_TRAIN_WSTORE_H
 #define PL_TRAIN_WSTORE_H
