@@ -67,6 +67,7 @@ static const struct bench benches[] = {
     {"delay_overhead_tau1", "ms/update", "no delay", overhead_tau1},
     {"delay_overhead_feedback", "ms/update", "no delay", overhead_feedback},
     {"delay_overhead_stash_p8", "ms/update", "no delay", overhead_stash},
+    {"muon_step_576", "ms", "its products, symmetric by half", muon_step},
 };
 
 static void report(const struct bench *b, struct pl_json *json)

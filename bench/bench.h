@@ -22,7 +22,6 @@ void sim_event_simgrid(double *value, double *peer_value);
 void sim_static(double *value, double *peer_value);
 void sim_static_once(double *value, double *peer_value);
 
-
 /* bench_train.c */
 void train_demo(double *value, double *peer_value);
 void train_1m(double *value, double *peer_value);
@@ -33,5 +32,8 @@ void overhead_feedback(double *value, double *peer_value);
 void overhead_stash(double *value, double *peer_value);
 /* Tokens a second of PyTorch ("fp32", "bf16") with every core, NaN without it. */
 double ask_torch(const char *size, const char *precision);
+
+/* bench_optim.c */
+void muon_step(double *value, double *peer_value);
 
 #endif
