@@ -139,29 +139,35 @@ struct pl_optim pl_setup_optim(const struct pl_config *config)
     return o;
 }
 
-/* Is name a word of the type's keys? */
-static bool reads(const struct pl_optim_type *type, const char *name)
+static bool has_word(const char *words, const char *word)
 {
-    size_t n = strlen(name);
-    for (const char *at = type->keys; (at = strstr(at, name)); at += n)
-        if ((at == type->keys || at[-1] == ' ') && (!at[n] || at[n] == ' '))
-            return true;
+    size_t n = strlen(word);
+    for (const char *at = words; (at = strstr(at, word)); at += n)
+        if ((at == words || at[-1] == ' ') && (!at[n] || at[n] == ' ')) return true;
     return false;
 }
 
-/* "lr 0.02"; nothing for what is off or the set's own. */
+/* Settings that are off, or as usual, at their first value. */
+static bool usual(const struct pl_optim *o, const struct member *m)
+{
+    static const char quiet[] = "decay_factor eps_form ns_steps ns_eps dampening";
+    if (m->kind == SWITCH) return !get(o, m);
+    if (!strcmp(m->name, "cautious")) return real(o, m) == 1;
+    if (!has_word(quiet, m->name)) return false;
+    return m->kind == REAL ? real(o, m) == 0 : get(o, m) == 0;
+}
+
+/* "lr 0.02" */
 static char *setting(const struct pl_optim *o, const struct member *m)
 {
-    if (!reads(o->type, m->name)) return NULL;
-    const bool own = !strcmp(m->name, "ns_eps") || !strcmp(m->name, "dampening");
+    if (!has_word(o->type->keys, m->name) || usual(o, m)) return NULL;
     switch (m->kind) {
     case REAL:
-        if (own && real(o, m) == 0) return NULL;
         return pl_printf("%s %.6g", m->name, real(o, m));
     case COUNT:
-        return get(o, m) ? pl_printf("%s %d", m->name, get(o, m)) : NULL;
+        return pl_printf("%s %d", m->name, get(o, m));
     case SWITCH:
-        return get(o, m) ? pl_strdup(m->name) : NULL;
+        return pl_strdup(m->name);
     case NAME:
         break;
     }
@@ -184,20 +190,36 @@ char *pl_setup_optim_text(const struct pl_optim *o)
     return text;
 }
 
+/* name in a column, the text beside it in lines that argp leaves alone. */
+static void put_entry(const char *name, const char *text, FILE *out)
+{
+    enum { INDENT = 17, WIDTH = 77 };
+    int column = fprintf(out, "  %-*s", INDENT - 2, name);
+    for (size_t n; (n = strcspn(text, " ")); text += n + (text[n] == ' ')) {
+        if (column + 1 + (int)n > WIDTH && column > INDENT)
+            column = fprintf(out, "\n%*s", INDENT, "") - 1;
+        column += fprintf(out, "%s%.*s", column > INDENT ? " " : "", (int)n, text);
+    }
+    putc('\n', out);
+}
+
 char *pl_setup_optim_list(void)
 {
-    char *list = pl_strdup("");
+    char *list = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&list, &size);
+    assert(out);
     for (int i = 0; pl_optim_types[i]; i++) {
         struct pl_optim o = pl_optim_types[i]->defaults;
         o.type = pl_optim_types[i];
-        char *text = pl_setup_optim_text(&o);
-        char *longer =
-            pl_printf("%s%s: %s (%s).%s\n", list, o.type->name, o.type->summary,
-                      o.type->source, text + strlen(o.type->name) + 1);
-        free(list);
+        char *settings = pl_setup_optim_text(&o);
+        char *text = pl_printf("%s (%s):%s", o.type->summary, o.type->source,
+                               strchr(settings, ':') + 1);
+        put_entry(o.type->name, text, out);
         free(text);
-        list = longer;
+        free(settings);
     }
+    fclose(out);
     return list;
 }
 
@@ -208,5 +230,5 @@ bool pl_setup_optim_reads(const struct pl_config *config, const char *key)
     const char *name = key + strlen("optimizer.");
     bool ours = false;
     for (int i = 0; i < N_MEMBERS; i++) ours |= !strcmp(members[i].name, name);
-    return !ours || reads(type, name);
+    return !ours || has_word(type->keys, name);
 }

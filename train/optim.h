@@ -88,8 +88,8 @@ struct pl_optim {
     bool ns_clamp;    /* X / max(norm, eps), else X / (norm + eps) */
     bool fused_qkv;   /* queries, keys and values as one matrix */
     /* scion, by enum pl_param_kind */
-    enum pl_lmo lmo[4];
-    double radius[4];
+    enum pl_lmo lmo[PL_PARAM_BALANCE + 1];
+    double radius[PL_PARAM_BALANCE + 1];
     bool normalized;
 };
 

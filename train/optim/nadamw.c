@@ -85,7 +85,7 @@ const struct pl_optim_type pl_optim_nadamw = {
 
 const struct pl_optim_type pl_optim_nadam = {
     .name = "nadam",
-    .summary = "the same with L2 decay in the gradient",
+    .summary = "Adam with Nesterov momentum and L2 decay in the gradient",
     .source = "torch.optim.NAdam; Dozat 2016",
     .first_moment = PL_BETA1,
     .keys = KEYS,
