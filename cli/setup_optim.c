@@ -64,6 +64,18 @@ static const struct member {
     MEMBER("radius_head", REAL, radius[PL_PARAM_HEAD], NULL),
     MEMBER("radius_vector", REAL, radius[PL_PARAM_VECTOR], NULL),
     MEMBER("normalized", SWITCH, normalized, NULL),
+    NUMBER(moment_beta),
+    MEMBER("bias_correction", SWITCH, bias_correction, NULL),
+    MEMBER("refresh", COUNT, refresh, NULL),
+    MEMBER("max_precond_dim", COUNT, max_precond_dim, NULL),
+    MEMBER("normalize_grads", SWITCH, normalize_grads, NULL),
+    MEMBER("rotation_source", NAME, rotation_source, pl_rotation_sources),
+    MEMBER("one_sided", SWITCH, one_sided, NULL),
+    MEMBER("start", COUNT, start, NULL),
+    MEMBER("merge_dims", SWITCH, merge_dims, NULL),
+    MEMBER("graft", SWITCH, graft, NULL),
+    NUMBER(graft_beta2),
+    NUMBER(graft_eps),
 };
 enum { N_MEMBERS = sizeof members / sizeof *members };
 

@@ -5,13 +5,16 @@
  * matrices, NorMuon (2510.05491) beside it one for each unit of the longer side, AdamW
  * elsewhere;
  * SOAP (2409.11321) on a matrix [m, n]: 2 mn + 2 m^2 + 2 n^2, a side above 10000 has no
- * preconditioner; on vectors 2. */
+ * preconditioner; on vectors 2. Basis rotation (2602.03515): the same on hidden
+ * matrices, AdamW elsewhere. Shampoo (Meta's, without grafting): momentum, and for each
+ * block of at most 1024 x 1024 a factor and its root for each side; what has no more
+ * than 1024 elements is a vector, with one of each. */
 #include <string.h>
 
 #include "base/err.h"
 #include "sim/work.h"
 
-enum { SOAP_MAX_SIDE = 10000 };
+enum { SOAP_MAX_SIDE = 10000, SHAMPOO_BLOCK = 1024 };
 
 static double soap_words(int64_t m, int64_t n)
 {
@@ -19,6 +22,26 @@ static double soap_words(int64_t m, int64_t n)
     if (m <= SOAP_MAX_SIDE) sides += 2 * x * x;
     if (n <= SOAP_MAX_SIDE) sides += 2 * y * y;
     return 2 + sides / (x * y);
+}
+
+/* 2 k^2 for each part of at most SHAMPOO_BLOCK that a length is cut into. */
+static double factor_words(int64_t length)
+{
+    double whole = (double)(length / SHAMPOO_BLOCK),
+           rest = (double)(length % SHAMPOO_BLOCK);
+    return 2 * (whole * SHAMPOO_BLOCK * SHAMPOO_BLOCK + rest * rest);
+}
+
+static double shampoo_words(int64_t m, int64_t n)
+{
+    if (m <= 1 || m * n <= SHAMPOO_BLOCK) { /* a vector */
+        int64_t length = m < 1 ? n : m * n;
+        return 1 + (length ? factor_words(length) / (double)length : 0);
+    }
+    int64_t rows = (m + SHAMPOO_BLOCK - 1) / SHAMPOO_BLOCK,
+            cols = (n + SHAMPOO_BLOCK - 1) / SHAMPOO_BLOCK;
+    double words = (double)cols * factor_words(m) + (double)rows * factor_words(n);
+    return 1 + words / ((double)m * (double)n);
 }
 
 int pl_optimizer_words(const char *optimizer, int64_t in, int64_t out, bool hidden,
@@ -38,6 +61,14 @@ int pl_optimizer_words(const char *optimizer, int64_t in, int64_t out, bool hidd
         *words = in > 1 && out > 1 ? soap_words(in, out) : 2;
         return PL_OK;
     }
+    if (!strcmp(optimizer, "basis-rotation")) {
+        *words = hidden && in > 0 ? soap_words(in, out) : 2;
+        return PL_OK;
+    }
+    if (!strcmp(optimizer, "shampoo")) {
+        *words = shampoo_words(in, out);
+        return PL_OK;
+    }
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
         if (!strcmp(rules[i].name, optimizer)) {
             *words = in == 0  ? rules[i].vector
@@ -51,6 +82,6 @@ int pl_optimizer_words(const char *optimizer, int64_t in, int64_t out, bool hidd
         PL_EUNSUP,
         "optimizer.name is '%s', whose state the memory model does not know, "
         "expected sgd, adamw, nadam, nadamw, muon, normuon, lion, signum, scion, mars, "
-        "mars-lion, mars-shampoo, adan or soap",
+        "mars-lion, mars-shampoo, adan, soap, shampoo or basis-rotation",
         optimizer);
 }

@@ -45,7 +45,7 @@ static int hold_state(const struct pl_work_case *c, const char *optimizer,
         double split = p->zero ? copies : 1;
         int rc =
             pl_optimizer_words(optimizer, w->in, w->out, pl_work_is_layer(c), &matrix);
-        if (!rc) rc = pl_optimizer_words(optimizer, 0, 0, false, &vectors);
+        if (!rc) rc = pl_optimizer_words(optimizer, 0, w->vectors, false, &vectors);
         if (rc) return rc;
         double n = here * pl_work_in(c, w) * pl_work_out(c, w);
         double v = here * (double)w->vectors / (w->cut == PL_CUT_COLUMN ? c->t : 1);

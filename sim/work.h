@@ -72,7 +72,8 @@ struct pl_work {
 };
 
 /* Persistent fp32 words a parameter beside the master copy, for a matrix [in, out] of a
- * block (hidden) or any other tensor. Errors: PL_EUNSUP for an unknown optimizer. */
+ * block (hidden) or any other tensor; in 0: a vector
+ * of out elements. Errors: PL_EUNSUP for an unknown optimizer. */
 int pl_optimizer_words(const char *optimizer, int64_t in, int64_t out, bool hidden,
                        double *words);
 

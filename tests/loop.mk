@@ -19,3 +19,7 @@ tests_test_run_SOURCES = tests/test_run.c tests/toy.c tests/toy.h
 tests_test_correct_SOURCES = tests/test_correct.c tests/toy.c tests/toy.h
 tests_test_checkpoint_SOURCES = tests/test_checkpoint.c tests/toy.c tests/toy.h
 tests_test_run_spec_SOURCES = tests/test_run_spec.c tests/toy.c tests/toy.h
+test_programs += tests/test_optim_second tests/test_optim_shampoo
+tests_test_optim_second_SOURCES = tests/test_optim_second.c tests/second.c tests/second.h
+tests_test_optim_shampoo_SOURCES = tests/test_optim_shampoo.c tests/second.c tests/second.h
+test_scripts += tests/cli_optim_second.sh

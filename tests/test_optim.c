@@ -275,7 +275,7 @@ START_TEST(state_is_what_the_memory_model_says)
             const bool vector = p->kind == PL_PARAM_VECTOR;
             double words = -1;
             int rc = pl_optimizer_words(o.type->name, vector ? 0 : p->cols,
-                                        vector ? 0 : p->rows,
+                                        vector ? p->cols : p->rows,
                                         p->kind == PL_PARAM_MATRIX, &words);
             ck_assert_int_eq(rc, 0);
             ck_assert_msg(fabs(words * (double)pl_param_size(p) -

@@ -17,7 +17,10 @@
     X(mars_shampoo, "mars-shampoo") \
     X(muon, "muon")                 \
     X(normuon, "normuon")           \
-    X(scion, "scion")
+    X(scion, "scion")               \
+    X(soap, "soap")                 \
+    X(shampoo, "shampoo")           \
+    X(basis_rotation, "basis-rotation")
 
 #define X(object, name) extern const struct pl_optim_type pl_optim_##object;
 OPTIMS(X)
@@ -59,7 +62,8 @@ const char *const pl_decay_forms[] = {"auto",     "before",  "after", "proximal"
                                       "cautious", "coupled", NULL};
 const char *const pl_decay_factors[] = {"auto",        "lr",       "lr2", "corrected",
                                         "independent", "constant", NULL};
-const char *const pl_eps_forms[] = {"auto", "corrected", "uncorrected", NULL};
+const char *const pl_eps_forms[] = {"auto", "corrected", "uncorrected", "under", NULL};
+const char *const pl_rotation_sources[] = {"auto", "second", "first", NULL};
 const char *const pl_nadam_forms[] = {"auto", "torch", "algoperf", "optax", NULL};
 const char *const pl_shape_scales[] = {"auto",  "jordan", "moonlight",
                                        "ratio", "none",   NULL};

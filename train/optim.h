@@ -30,9 +30,13 @@ enum pl_decay_factor {
 };
 
 enum pl_eps_form {
-    PL_EPS_CORRECTED,  /* sqrt(v) / sqrt(bc2) + eps (torch) */
-    PL_EPS_UNCORRECTED /* (sqrt(v) + eps) / sqrt(bc2) (Moonlight, llm-baselines) */
+    PL_EPS_CORRECTED,   /* sqrt(v) / sqrt(bc2) + eps (torch) */
+    PL_EPS_UNCORRECTED, /* (sqrt(v) + eps) / sqrt(bc2) (Moonlight, llm-baselines) */
+    PL_EPS_UNDER        /* sqrt(v / bc2 + eps) */
 };
+
+/* Whose eigenbases basis rotation takes: of G G^T on average, or of M M^T. */
+enum pl_rotation_source { PL_ROTATE_SECOND, PL_ROTATE_FIRST };
 
 /* Three rules that are called NAdamW; see optim/nadamw.c. */
 enum pl_nadam_form { PL_NADAM_TORCH, PL_NADAM_ALGOPERF, PL_NADAM_OPTAX };
@@ -91,6 +95,18 @@ struct pl_optim {
     enum pl_lmo lmo[PL_PARAM_BALANCE + 1];
     double radius[PL_PARAM_BALANCE + 1];
     bool normalized;
+    /* moments of whole matrices: soap, basis-rotation, shampoo */
+    double moment_beta;   /* soap, basis-rotation: average of G G^T; < 0: beta2 */
+    bool bias_correction; /* of both moments */
+    int refresh;          /* updates from one refresh of bases or roots to the next */
+    int max_precond_dim;  /* soap: longest side with a basis; shampoo: of a block */
+    bool normalize_grads; /* soap: updates of RMS 1 before the rate */
+    enum pl_rotation_source rotation_source;
+    bool one_sided;  /* basis-rotation: the shorter side alone */
+    int start;       /* shampoo: first update with roots; 0: refresh */
+    bool merge_dims; /* shampoo: max_precond_dim elements or less are one vector */
+    bool graft;      /* shampoo: length of Adam's step */
+    double graft_beta2, graft_eps;
 };
 
 enum pl_first_moment { PL_MOMENTUM, PL_BETA1, PL_BETA2 };
@@ -120,8 +136,9 @@ const struct pl_optim_type *pl_optim_find(const char *name);
 /* Names of the enums above for the keys, each after "auto", which is the rule's own. */
 extern const char *const pl_decay_forms[],
     *const pl_decay_factors[], *const pl_eps_forms[], *const pl_nadam_forms[],
-                                                          *const pl_shape_scales[],
-                                                              *const pl_lmos[];
+                                                          *const pl_rotation_sources[],
+                                                              *const pl_shape_scales[],
+                                                                  *const pl_lmos[];
 
 /* First-moment coefficient: the corrector `nesterov` takes it as its c. */
 double pl_optim_beta(const struct pl_optim *o);

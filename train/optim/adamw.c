@@ -1,7 +1,8 @@
 /* AdamW, bc = 1 - b^t:
  *   m += (1-b1) (g - m),  v = b2 v + (1-b2) g^2,
  *   u = eta/bc1 m / (sqrt(v)/sqrt(bc2) + eps) + eta decay w;
- * eps uncorrected: eta sqrt(bc2)/bc1 m / (sqrt(v) + eps).
+ * eps uncorrected: eta sqrt(bc2)/bc1 m / (sqrt(v) + eps), under: eta/bc1 m /
+ * sqrt(v/bc2 + eps).
  * Source: torch.optim.AdamW; Loshchilov & Hutter, arXiv 1711.05101. The default rate,
  * beta2 and decay are those of language models (torch: 1e-3, .999, .01). */
 #include "train/optim.h"
@@ -12,6 +13,21 @@ static size_t state_floats(const struct pl_optim *o, const struct pl_param *p)
 {
     (void)o;
     return 2 * pl_param_size(p);
+}
+
+/* eps under the root, which the device's own operation does not have. */
+static int under(const struct pl_optim *o, const struct pl_device *dev,
+                 const struct pl_param *p, const struct pl_adamw_args *args,
+                 const float *g, const float *w, float *m, float *u)
+{
+    const size_t n = pl_param_size(p);
+    float *v = m + n;
+    int rc = pl_optim_average(dev, n, o->beta1, g, m);
+    if (!rc) rc = dev->mul(n, (float)(1 - o->beta2), g, g, (float)o->beta2, v);
+    if (!rc) rc = dev->axpby(n, (float)(args->eta / args->bc1), m, 0, u);
+    if (!rc) rc = pl_optim_divide(o, dev, p, args->bc2, v, u);
+    if (rc || args->decay == 0) return rc;
+    return dev->axpby(n, (float)(args->eta * args->decay), w, 1, u);
 }
 
 int pl_adamw_step(const struct pl_optim *o, const struct pl_device *dev,
@@ -26,6 +42,7 @@ int pl_adamw_step(const struct pl_optim *o, const struct pl_device *dev,
                                  .eps = o->eps,
                                  .bc1 = 1 - pow(o->beta1, (double)t),
                                  .bc2 = 1 - pow(o->beta2, (double)t)};
+    if (o->eps_form == PL_EPS_UNDER) return under(o, dev, p, &args, g, w, state, u);
     if (o->eps_form == PL_EPS_UNCORRECTED) args.eps /= sqrt(args.bc2);
     return dev->adamw(n, &args, g, w, state, state + n, u);
 }

@@ -89,6 +89,9 @@ int pl_optim_divide(const struct pl_optim *o, const struct pl_device *dev,
         .along = PL_EACH,
         .a = 1,
         .s = 1 / root,
-        .eps = o->eps_form == PL_EPS_UNCORRECTED ? o->eps / root : o->eps};
+        .eps = o->eps_form == PL_EPS_CORRECTED     ? o->eps
+               : o->eps_form == PL_EPS_UNCORRECTED ? o->eps / root
+                                                   : 0,
+        .under = o->eps_form == PL_EPS_UNDER ? o->eps * bc2 : 0};
     return dev->ratio(p->rows, p->cols, &args, u, v, u);
 }
