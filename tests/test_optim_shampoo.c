@@ -1,5 +1,5 @@
-/* Shampoo's blocks, roots, start, grafting and decay, and the refresh of bases that
- * SOAP and basis rotation share. */
+/* Shampoo's blocks, roots, start, grafting and decay; the refresh of bases that SOAP
+ * and basis rotation share; all three on gradients that are not finite, or zero. */
 #include <check.h>
 #include <math.h>
 #include <string.h>
@@ -8,7 +8,8 @@
 #include "tests/second.h"
 #include "train/optim/precondition.h"
 
-/* Blocks of one element without grafting: Adam with eps under the root. */
+/* Blocks of one element without grafting: Adam with eps under the root, which AdamW has
+ * as an option. */
 START_TEST(elements_are_adam)
 {
     struct pl_optim o = second_options("shampoo");
@@ -16,6 +17,10 @@ START_TEST(elements_are_adam)
     o.max_precond_dim = 1;
     struct tensor x =
         tensor_new(second_device(_i), &o, _i ? M : 1, _i ? N : MN, PL_PARAM_MATRIX);
+    struct pl_optim adamw = second_options("adamw");
+    adamw.eps = .1;
+    adamw.eps_form = PL_EPS_UNDER;
+    struct tensor y = tensor_new(second_device(_i), &adamw, M, N, PL_PARAM_MATRIX);
     double m[MN] = {0}, v[MN] = {0}, w[MN] = {0}, beside[MN] = {0}, g[MN];
     for (int t = 1; t <= STEPS; t++) {
         double bc1 = 1 - pow(.9, t), bc2 = 1 - pow(.95, t);
@@ -27,10 +32,12 @@ START_TEST(elements_are_adam)
             w[i] -= .1 * m[i] / bc1 / sqrt(v[i] / bc2 + .1);
             beside[i] -= .1 * m[i] / bc1 / (sqrt(v[i] / bc2) + .1);
         }
+        ck_assert_int_eq(tensor_step(&y, g), 0);
+        ck_assert_double_le(relative(y.w, w, MN), 1e-6);
         ck_assert_double_le(relative(x.w, w, MN), 1e-5);
     }
     ck_assert_double_gt(relative(x.w, beside, MN), 1e-2);
-    tensor_free(&x);
+    tensor_free(&x), tensor_free(&y);
 }
 END_TEST
 
@@ -229,6 +236,43 @@ START_TEST(refresh_converges)
 }
 END_TEST
 
+static const char *const rules[] = {"soap", "shampoo", "basis-rotation"};
+
+/* NaN, and finite numbers whose squares are not: an update that is not finite within
+ * two calls, which ends a run as diverged; no error, no endless iteration. */
+START_TEST(not_finite)
+{
+    struct pl_optim o = second_options(rules[_i]);
+    o.merge_dims = false;
+    for (int kind = 0; kind < 2; kind++)
+        for (int d = 0; d < N_DEVICES; d++) {
+            struct tensor x = tensor_new(second_device(d), &o, M, N, PL_PARAM_MATRIX);
+            double g[MN], square;
+            gradient(1, g);
+            g[3] = kind ? 1e30 : NAN;
+            for (int t = 0; t < 2; t++) ck_assert_int_eq(tensor_step(&x, g), 0);
+            ck_assert_int_eq(x.dev->dot(MN, x.u, x.u, &square), 0);
+            ck_assert(!isfinite(square));
+            tensor_free(&x);
+        }
+}
+END_TEST
+
+/* Zero gradients (tokens never seen): zero updates, no NaN. */
+START_TEST(zero_gradients)
+{
+    struct pl_optim o = second_options(rules[_i]);
+    o.graft = true;
+    struct tensor x = tensor_new(second_device(1), &o, M, N, PL_PARAM_MATRIX);
+    const double g[MN] = {0};
+    for (int t = 0; t < 3; t++) {
+        ck_assert_int_eq(tensor_step(&x, g), 0);
+        for (int i = 0; i < MN; i++) ck_assert(x.u[i] == 0);
+    }
+    tensor_free(&x);
+}
+END_TEST
+
 static void fill(TCase *t)
 {
     tcase_add_loop_test(t, elements_are_adam, 0, N_DEVICES);
@@ -239,6 +283,8 @@ static void fill(TCase *t)
     tcase_add_test(t, state_words);
     tcase_add_loop_test(t, refresh_sorts, 0, N_DEVICES);
     tcase_add_test(t, refresh_converges);
+    tcase_add_loop_test(t, not_finite, 0, 3);
+    tcase_add_loop_test(t, zero_gradients, 0, 3);
 }
 
 int main(void)
