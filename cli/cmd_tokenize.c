@@ -80,7 +80,7 @@ static error_t parse(int option, char *arg, struct argp_state *state)
 static int on_progress(void *context, int64_t bytes)
 {
     (void)context;
-    pl_progress_update((double)bytes, NULL);
+    pl_progress_update((double)(bytes >> 20), NULL);
     return pl_workers_signal();
 }
 
@@ -120,7 +120,7 @@ static int encode(const struct arguments *a, struct pl_tokenize *job)
         pl_token_file_create(a->format, a->output, pl_tokenizer_vocab(job->tokenizer),
                              pl_tokenizer_end(job->tokenizer), &job->out);
     if (code) return code;
-    pl_progress_begin("tokenize", total_bytes(a), "bytes");
+    pl_progress_begin("tokenize", total_bytes(a) / (1 << 20), "MiB");
     for (int i = 0; i < a->n && !code; i++) code = pl_tokenize_file(job, a->inputs[i]);
     pl_progress_end();
     const int64_t tokens = pl_token_file_tokens(job->out);
