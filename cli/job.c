@@ -97,6 +97,8 @@ static uint64_t data_of(const struct parts *p)
 int pl_experiment_data(struct pl_experiment *e)
 {
     int rc = 0;
+    if (e->n_arms && pl_setup_problem_type(e->arms[0].config)->on_data)
+        pl_setup_data_warn(e->arms[0].config);
     for (int i = 0; i < e->n_arms && !rc; i++) {
         const struct pl_config *c = e->arms[i].config;
         struct parts p = {0};

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "base/log.h"
 
 /* The kind of data: data.source, or what the key that names the files implies. */
 static int find_source(const struct pl_config *c, const char **source,
@@ -52,4 +53,14 @@ int pl_setup_data(const struct pl_config *config, int T, struct pl_data **out)
                           (int)pl_config_int(config, "model.vocab"), T, out);
     if (!rc) pl_data_set_order(*out, order_of(config));
     return rc;
+}
+
+void pl_setup_data_warn(const struct pl_config *config)
+{
+    const int64_t vocab = pl_config_int(config, "model.vocab");
+    if (!*pl_config_text(config, "data.text") || vocab < 1024) return;
+    pl_log(PL_LOG_WARN,
+           "%s: data.text is read as bytes, 256 ids of a vocabulary of %lld; 'pipelag "
+           "tokenize' makes GPT-2 tokens of it for data.tokens",
+           pl_config_where(config, "data.text"), (long long)vocab);
 }

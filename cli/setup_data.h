@@ -8,5 +8,7 @@
 /* The data of a configuration for sequences of T tokens. Errors: those of pl_data_open;
  * PL_ECONFIG naming the key. *out is NULL then; released with pl_data_free. */
 int pl_setup_data(const struct pl_config *config, int T, struct pl_data **out);
+/* Warn of a text whose bytes are fewer than the vocabulary by far: tokens were meant. */
+void pl_setup_data_warn(const struct pl_config *config);
 
 #endif

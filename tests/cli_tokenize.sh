@@ -58,6 +58,11 @@ ok $? "another name, equal rows"
 [ "$(wc -l <a.csv)" -ge 7 ] && rows e.h5 >e.csv && ! cmp -s a.csv e.csv
 ok $? "another order, other rows"
 
+# shellcheck disable=SC2086
+train --set data.text=c.txt --set model.vocab=2000 -o t.h5 &&
+    grep -q 'warning: .*data.text is read as bytes' err
+ok $? "a warning of bytes where tokens were meant"
+
 # A checkpoint belongs to its data.
 # shellcheck disable=SC2086
 "$PIPELAG" run $model --set data.tokens=e.bin --set train.updates=100000 -o r.h5 >/dev/null 2>&1 &

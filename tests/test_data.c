@@ -4,7 +4,9 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "base/rng.h"
 #include "train/data.h"
+#include "train/data_order.h"
 #include "tests/data_case.h"
 #include "tests/runner.h"
 
@@ -215,6 +217,60 @@ START_TEST(grammar_has_structure)
 }
 END_TEST
 
+/* Each window once an epoch; other seeds and epochs have other orders; k is enough. */
+START_TEST(an_epoch_is_a_permutation)
+{
+    static const int64_t sizes[] = {1, 2, 3, 5, 64, 65, 1000, 4097};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        const int64_t W = sizes[i], n = W * T + T; /* a rest of T - 1 is left out */
+        char *seen = pl_alloc((size_t)W, 1);
+        int64_t moved = 0, by_seed = 0, next = 0;
+        for (int64_t k = 0; k < 2 * W; k++) {
+            int64_t start = pl_data_start(PL_ORDER_EPOCH, 9, k, n, T);
+            ck_assert(start % T == 0 && start >= 0 && start + T < n);
+            seen[start / T]++;
+            ck_assert_int_eq(seen[start / T], 1 + (k >= W));
+            moved += start != k % W * T;
+            by_seed += start != pl_data_start(PL_ORDER_EPOCH, 10, k, n, T);
+            next += start != pl_data_start(PL_ORDER_EPOCH, 9, k + W, n, T);
+            ck_assert_int_eq(pl_data_start(PL_ORDER_FILE, 9, k, n, T), k % W * T);
+        }
+        if (W >= 64) ck_assert(moved > W && by_seed > W && next > W);
+        free(seen);
+    }
+    /* 10^12 tokens: as quick, and in range */
+    int64_t last = -1;
+    for (int64_t k = 0; k < 1000; k++) {
+        int64_t start = pl_data_start(PL_ORDER_EPOCH, 9, k, 1000000000000, T);
+        ck_assert(start >= 0 && start < 1000000000000 - T && start != last);
+        last = start;
+    }
+}
+END_TEST
+
+/* The 24 orders of 4 windows, over seeds, are equally likely: chi square of 23 degrees
+ * of freedom, 49.7 is the quantile 0.999. The draw is the generator's own number. */
+START_TEST(orders_are_fair)
+{
+    enum { SEEDS = 24000 };
+    int count[256] = {0};
+    double chi = 0;
+    for (uint64_t seed = 0; seed < SEEDS; seed++) {
+        int code = 0;
+        for (int64_t k = 0; k < 4; k++)
+            code = 4 * code + (int)(pl_data_start(PL_ORDER_EPOCH, seed, k, 5, 1));
+        count[code]++;
+    }
+    for (int i = 0; i < 256; i++)
+        if (count[i]) chi += (count[i] - 1000.) * (count[i] - 1000.) / 1000.;
+    ck_assert_double_lt(chi, 49.7);
+    for (int64_t k = 0; k < 100; k++)
+        ck_assert_int_eq(
+            pl_data_start(PL_ORDER_DRAW, 5, k, 1000, T),
+            (int64_t)pl_rng_below(5, PL_RNG_DATA, (uint64_t)k, 0, 1000 - T));
+}
+END_TEST
+
 static void fill(TCase *t)
 {
     tcase_add_checked_fixture(t, setup, teardown);
@@ -226,6 +282,8 @@ static void fill(TCase *t)
     tcase_add_test(t, bad_arguments_are_configuration_errors);
     tcase_add_test(t, every_kind_is_listed);
     tcase_add_test(t, grammar_has_structure);
+    tcase_add_test(t, an_epoch_is_a_permutation);
+    tcase_add_test(t, orders_are_fair);
 }
 
 int main(void)

@@ -1,13 +1,11 @@
-/* Token files: every format, many shards as one stream, order, fingerprint, and files
+/* Token files: every format, many shards as one stream, fingerprint, and files
  * that are wrong, far too large, or change under a run. */
 #include <check.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 
 #include "base/err.h"
-#include "base/rng.h"
 #include "train/data.h"
-#include "train/data_order.h"
 #include "tests/data_case.h"
 #include "tests/runner.h"
 
@@ -322,60 +320,6 @@ START_TEST(permission_denied)
 }
 END_TEST
 
-/* Each window once an epoch; other seeds and epochs have other orders; k is enough. */
-START_TEST(an_epoch_is_a_permutation)
-{
-    static const int64_t sizes[] = {1, 2, 3, 5, 64, 65, 1000, 4097};
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-        const int64_t W = sizes[i], n = W * T + T; /* a rest of T - 1 is left out */
-        char *seen = pl_alloc((size_t)W, 1);
-        int64_t moved = 0, by_seed = 0, next = 0;
-        for (int64_t k = 0; k < 2 * W; k++) {
-            int64_t start = pl_data_start(PL_ORDER_EPOCH, 9, k, n, T);
-            ck_assert(start % T == 0 && start >= 0 && start + T < n);
-            seen[start / T]++;
-            ck_assert_int_eq(seen[start / T], 1 + (k >= W));
-            moved += start != k % W * T;
-            by_seed += start != pl_data_start(PL_ORDER_EPOCH, 10, k, n, T);
-            next += start != pl_data_start(PL_ORDER_EPOCH, 9, k + W, n, T);
-            ck_assert_int_eq(pl_data_start(PL_ORDER_FILE, 9, k, n, T), k % W * T);
-        }
-        if (W >= 64) ck_assert(moved > W && by_seed > W && next > W);
-        free(seen);
-    }
-    /* 10^12 tokens: as quick, and in range */
-    int64_t last = -1;
-    for (int64_t k = 0; k < 1000; k++) {
-        int64_t start = pl_data_start(PL_ORDER_EPOCH, 9, k, 1000000000000, T);
-        ck_assert(start >= 0 && start < 1000000000000 - T && start != last);
-        last = start;
-    }
-}
-END_TEST
-
-/* The 24 orders of 4 windows, over seeds, are equally likely: chi square of 23 degrees
- * of freedom, 49.7 is the quantile 0.999. The draw is the generator's own number. */
-START_TEST(orders_are_fair)
-{
-    enum { SEEDS = 24000 };
-    int count[256] = {0};
-    double chi = 0;
-    for (uint64_t seed = 0; seed < SEEDS; seed++) {
-        int code = 0;
-        for (int64_t k = 0; k < 4; k++)
-            code = 4 * code + (int)(pl_data_start(PL_ORDER_EPOCH, seed, k, 5, 1));
-        count[code]++;
-    }
-    for (int i = 0; i < 256; i++)
-        if (count[i]) chi += (count[i] - 1000.) * (count[i] - 1000.) / 1000.;
-    ck_assert_double_lt(chi, 49.7);
-    for (int64_t k = 0; k < 100; k++)
-        ck_assert_int_eq(
-            pl_data_start(PL_ORDER_DRAW, 5, k, 1000, T),
-            (int64_t)pl_rng_below(5, PL_RNG_DATA, (uint64_t)k, 0, 1000 - T));
-}
-END_TEST
-
 static uint64_t print_of(const char *kind, const char *names, int vocab)
 {
     struct pl_data *data = open_ok(kind, names, vocab);
@@ -415,8 +359,6 @@ static void fill(TCase *t)
     tcase_add_test(t, huge_sparse_file);
     tcase_add_test(t, files_that_change_under_a_run);
     tcase_add_test(t, permission_denied);
-    tcase_add_test(t, an_epoch_is_a_permutation);
-    tcase_add_test(t, orders_are_fair);
     tcase_add_test(t, fingerprints);
 }
 
