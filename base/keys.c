@@ -273,6 +273,19 @@ const struct pl_key pl_keys[] = {
          "training windows: draw at random places, with replacement; epoch: each once "
          "an epoch, shuffled; file: each once an epoch, as they lie"),
 
+    TEXT("data.bpe", "",
+         "folder of the tokens' GPT-2 vocabulary: gives bits per byte, and reads "
+         "questions"),
+
+    TEXT("eval.texts", "",
+         "more validation, one a class of documents: 'NAME=FILES ...' of the data's "
+         "kind, "
+         "scored at every evaluation"),
+    TEXT("eval.questions", "",
+         "multiple choice: 'NAME=FILE.jsonl ...', lines {context, choices, answer}, "
+         "asked "
+         "at the first and the last version"),
+
     NAME("train.device", "host", NULL, "device that computes"),
     INT("train.updates", "300", 1, 1e9, "", "optimizer updates"),
     INT("train.batch", "16", 1, 1048576, "", "sequences per update, a multiple of m"),

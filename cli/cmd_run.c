@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "cli/cmd.h"
 #include "cli/report.h"
+#include "cli/report_scores.h"
 #include "cli/session.h"
 #include "cli/setup_optim.h"
 #include "cli/unused.h"
@@ -147,19 +148,21 @@ static int figures(const struct pl_session *s, const struct pl_trace *t)
     return rc;
 }
 
-static void print(const struct pl_report *report, const struct pl_verdict *verdicts,
-                  int n, bool as_json)
+static void print(const struct pl_session *s, const struct pl_report *report,
+                  const struct pl_verdict *verdicts, int n, bool as_json)
 {
     if (as_json) {
         struct pl_json json;
         pl_json_open(&json, stdout);
         pl_json_begin(&json, NULL, '{');
         pl_report_json(report, &json);
+        pl_scores_json(&s->experiment, s->results, &json);
         pl_verdicts_json(verdicts, n, &json);
         pl_json_end(&json, '}');
         pl_json_close(&json);
     } else {
         pl_report_print(report, stdout);
+        pl_scores_print(&s->experiment, s->results, stdout);
         pl_verdicts_print(verdicts, n, stdout);
     }
 }
@@ -203,7 +206,7 @@ static int finish(struct pl_session *s, bool as_json)
     rc = write_results(s, &report, verdicts, n);
     tell_saved(s);
     pl_workers_release_signals(); /* printing may block for long */
-    print(&report, verdicts, n, as_json);
+    print(s, &report, verdicts, n, as_json);
     free(verdicts);
     pl_report_free(&report);
     return rc;

@@ -10,18 +10,28 @@
 #include "cli/setup_data.h"
 #include "cli/setup_optim.h"
 #include "cli/setup_problem.h"
+#include "cli/setup_score.h"
 #include "cli/setup_weights.h"
 
 /* Keys that change no row: where and how often things are written, how many at a time,
  * and names of files, whose content counts. */
-static const char *const neutral_keys[] = {
-    "train.workers",      "train.threads",
-    "train.checkpoint_s", "train.checkpoint_updates",
-    "schedule.updates",   "baseline",
-    "arms.only",          "arms.skip",
-    "data.text",          "data.tokens",
-    "data.valid",         "delay.trace",
-    "model.weights",      NULL};
+static const char *const neutral_keys[] = {"train.workers",
+                                           "train.threads",
+                                           "train.checkpoint_s",
+                                           "train.checkpoint_updates",
+                                           "schedule.updates",
+                                           "baseline",
+                                           "arms.only",
+                                           "arms.skip",
+                                           "data.text",
+                                           "data.tokens",
+                                           "data.valid",
+                                           "data.bpe",
+                                           "eval.texts",
+                                           "eval.questions",
+                                           "delay.trace",
+                                           "model.weights",
+                                           NULL};
 
 static uint64_t hash_text(const char *text)
 {
@@ -57,6 +67,8 @@ struct parts {
     const struct pl_device *device;
     struct pl_data *data;
     struct pl_problem *problem;
+    struct pl_score_sets scores;
+    double bytes_per_token;
     struct pl_weights *weights; /* NULL: drawn */
     const struct pl_experiment *experiment;
     int job;
@@ -66,6 +78,7 @@ static void close_parts(struct parts *p)
 {
     pl_weights_close(p->weights);
     pl_problem_free(p->problem);
+    pl_score_free(&p->scores);
     pl_data_free(p->data);
     if (p->device) p->device->close();
 }
@@ -76,6 +89,7 @@ static int open_parts(const struct pl_arm *arm, struct parts *p)
     int rc = 0;
     if (pl_setup_problem_type(c)->on_data)
         rc = pl_setup_data(c, (int)pl_config_int(c, "train.seq"), &p->data);
+    if (!rc) rc = pl_setup_scores(c, p->data, &p->scores, &p->bytes_per_token);
     if (!rc) rc = pl_device_get(pl_config_text(c, "train.device"), &p->device);
     if (!rc)
         rc = pl_setup_problem(c, &arm->model, p->device, arm->versions.stages,
@@ -91,7 +105,9 @@ static int load_weights(void *files, float *const *blocks)
 
 static uint64_t data_of(const struct parts *p)
 {
-    return p->data ? pl_data_fingerprint(p->data) : 0;
+    return p->data
+               ? pl_data_fingerprint(p->data) ^ pl_setup_scores_fingerprint(&p->scores)
+               : 0;
 }
 
 int pl_experiment_data(struct pl_experiment *e)
@@ -104,6 +120,7 @@ int pl_experiment_data(struct pl_experiment *e)
         struct parts p = {0};
         if (pl_setup_problem_type(c)->on_data)
             rc = pl_setup_data(c, (int)pl_config_int(c, "train.seq"), &p.data);
+        if (!rc) rc = pl_setup_scores(c, p.data, &p.scores, &p.bytes_per_token);
         if (!rc) e->arms[i].data = data_of(&p);
         close_parts(&p);
     }
@@ -162,6 +179,8 @@ static void fill_spec(const struct pl_arm *arm, const struct parts *p,
         .eval_every = pl_config_int(c, "train.eval_every"),
         .eval_sequences = (int)pl_config_int(c, "train.eval_sequences"),
         .diagnose = pl_config_bool(c, "train.diagnose"),
+        .scores = &p->scores,
+        .bytes_per_token = p->bytes_per_token,
         .diverged_above = diverged_above(c),
         .checkpoint_updates = pl_config_int(c, "train.checkpoint_updates"),
         .checkpoint_s = pl_config_real(c, "train.checkpoint_s"),

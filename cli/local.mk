@@ -9,7 +9,8 @@ noinst_LIBRARIES += %D%/libcli.a
 %C%_libcli_a_SOURCES += %D%/cmd_theory.c %D%/cmd_tokenize.c
 %C%_libcli_a_SOURCES += %D%/cmd_model.c %D%/print_model.c %D%/print_model.h
 %C%_libcli_a_SOURCES += %D%/setup.c %D%/setup.h %D%/setup_cost.c %D%/setup_links.c %D%/setup_data.c %D%/setup_data.h %D%/setup_problem.c %D%/setup_problem.h %D%/profile.c %D%/profile.h
-%C%_libcli_a_SOURCES += %D%/setup_delay.c
+%C%_libcli_a_SOURCES += %D%/setup_delay.c %D%/setup_score.c %D%/setup_score.h \
+  %D%/report_scores.c %D%/report_scores.h
 %C%_libcli_a_SOURCES += %D%/setup_weights.c %D%/setup_weights.h
 %C%_libcli_a_SOURCES += %D%/setup_optim.c %D%/setup_optim.h
 %C%_libcli_a_SOURCES += %D%/cmd_sim.c %D%/print_memory.c %D%/closed.c %D%/closed.h \

@@ -64,3 +64,18 @@ void pl_setup_data_warn(const struct pl_config *config)
            "tokenize' makes GPT-2 tokens of it for data.tokens",
            pl_config_where(config, "data.text"), (long long)vocab);
 }
+
+const char *pl_setup_data_source(const struct pl_config *config)
+{
+    const char *source = "", *files;
+    return find_source(config, &source, &files) ? "" : source;
+}
+
+int pl_setup_data_like(const struct pl_config *config, const char *files, int T,
+                       struct pl_data **out)
+{
+    const char *source = pl_setup_data_source(config);
+    if (!strcmp(source, "grammar")) source = "text";
+    return pl_data_open(source, files, files, 0,
+                        (int)pl_config_int(config, "model.vocab"), T, out);
+}

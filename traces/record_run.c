@@ -63,6 +63,8 @@ static void record_evals(struct pl_trace *t, const char *run, int64_t n,
     put_reals(t, path, "time_s", n, base + offsetof(struct pl_eval, time_s), size);
     put_reals(t, path, "loss", n, base + offsetof(struct pl_eval, loss), size);
     put_reals(t, path, "loss_y", n, base + offsetof(struct pl_eval, loss_y), size);
+    put_reals(t, path, "bits_per_byte", n,
+              base + offsetof(struct pl_eval, bits_per_byte), size);
     free(path);
 }
 
@@ -94,6 +96,31 @@ static void record_diagnosis(struct pl_trace *t, const char *run, int64_t n,
     free(path);
 }
 
+static void record_scores(struct pl_trace *t, const char *run, int64_t n,
+                          const struct pl_score *scores)
+{
+    if (!n) return;
+    const size_t size = sizeof *scores;
+    const char **names = PL_NEW(n, const char *);
+    double *perplexity = PL_NEW(n, double);
+    for (int64_t i = 0; i < n; i++) {
+        names[i] = scores[i].name;
+        perplexity[i] = exp(scores[i].loss);
+    }
+    char *path = pl_printf("%s/scores", run);
+    put_ints(t, path, "update", n, &scores->update, size);
+    pl_trace_text(t, path, "set", n, names);
+    put_ints(t, path, "items", n, &scores->items, size);
+    put_reals(t, path, "loss", n, &scores->loss, size);
+    pl_trace_f64(t, path, "perplexity", n, perplexity);
+    put_reals(t, path, "bits_per_byte", n, &scores->bits_per_byte, size);
+    put_reals(t, path, "accuracy", n, &scores->accuracy, size);
+    put_reals(t, path, "accuracy_norm", n, &scores->accuracy_norm, size);
+    free(path);
+    free(names);
+    free(perplexity);
+}
+
 void pl_record_run(struct pl_trace *t, const char *arm, uint64_t seed,
                    const struct pl_run_result *result)
 {
@@ -105,6 +132,7 @@ void pl_record_run(struct pl_trace *t, const char *arm, uint64_t seed,
     pl_trace_attr_int(t, run, "diverged_at", result->diverged_at);
     record_rows(t, run, result->n_rows, result->rows);
     record_evals(t, run, result->n_evals, result->evals);
+    record_scores(t, run, result->n_scores, result->scores);
     record_diagnosis(t, run, result->n_diags, result->diags);
     free(run);
 }

@@ -116,6 +116,22 @@ static const struct pl_column evals[] = {
     {"loss", PL_COLUMN_F64, "nat", "validation loss at the stored iterate x", false},
     {"loss_y", PL_COLUMN_F64, "nat",
      "validation loss at y = x + c times the last update", false},
+    {"bits_per_byte", PL_COLUMN_F64, "1", "loss in bits per byte of text", true},
+    END};
+
+static const struct pl_column scores[] = {
+    {"update", PL_COLUMN_I64, "1", "weight version scored: after this many updates",
+     false},
+    {"set", PL_COLUMN_TEXT, "", "text or questions", false},
+    {"items", PL_COLUMN_I64, "1", "tokens, or questions", false},
+    {"loss", PL_COLUMN_F64, "nat", "loss per token; of questions that of the answers",
+     false},
+    {"perplexity", PL_COLUMN_F64, "1", "exp(loss)", false},
+    {"bits_per_byte", PL_COLUMN_F64, "1", "loss in bits per byte of text", false},
+    {"accuracy", PL_COLUMN_F64, "1",
+     "share of questions whose answer is the likeliest choice", false},
+    {"accuracy_norm", PL_COLUMN_F64, "1", "the same, likelihood per byte of the choice",
+     false},
     END};
 
 static const struct pl_column diagnosis[] = {
@@ -202,6 +218,7 @@ const struct pl_table_type pl_table_types[] = {
     {"/arms/<arm>/segments", segments, NULL, NULL},
     {"/arms/<arm>/seeds/<seed>/rows", rows, "loss", "update"},
     {"/arms/<arm>/seeds/<seed>/evals", evals, "loss", "update"},
+    {"/arms/<arm>/seeds/<seed>/scores", scores, "loss", "update"},
     {"/arms/<arm>/seeds/<seed>/diagnosis", diagnosis, "cos_update", "update"},
     {"/claims", claims, NULL, NULL},
     {"/table", result_table, NULL, NULL},

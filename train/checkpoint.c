@@ -11,7 +11,17 @@
 #include "base/mem.h"
 
 enum { FORMAT = 2, CHUNK = 1 << 20 };
-enum section { META = 1, ROWS, EVALS, DIAGS, WEIGHTS, STATE, LOOK, SECTIONS = 7 };
+enum section {
+    META = 1,
+    ROWS,
+    EVALS,
+    DIAGS,
+    SCORES,
+    WEIGHTS,
+    STATE,
+    LOOK,
+    SECTIONS = 8
+};
 
 static const char magic[8] = "PLAGCKP";
 
@@ -23,7 +33,7 @@ struct header {
 };
 
 struct meta {
-    int64_t next, status, diverged_at, n_rows, n_evals, n_diags;
+    int64_t next, status, diverged_at, n_rows, n_evals, n_diags, n_scores;
 };
 
 /* A file being written or read, with the checksum of the current section. */
@@ -143,8 +153,8 @@ static int pass_look(struct stream *st, struct pl_run_state *run)
     return rc ? rc : end(st);
 }
 
-/* META, ROWS, EVALS, DIAGS. Reading without spec allocates the arrays; else they hold
- * what the spec's whole run has. */
+/* META, ROWS, EVALS, DIAGS, SCORES. Reading without spec allocates the arrays; else
+ * they hold what the spec's whole run has. */
 static int pass_rows(struct stream *st, struct meta *meta, struct pl_run_result *r,
                      const struct pl_run_spec *spec)
 {
@@ -152,19 +162,22 @@ static int pass_rows(struct stream *st, struct meta *meta, struct pl_run_result 
     if (rc) return rc;
     if (!st->writing) {
         bool fits = meta->n_rows >= 0 && meta->n_evals >= 0 && meta->n_diags >= 0 &&
-                    meta->next >= 0;
+                    meta->n_scores >= 0 && meta->next >= 0;
         if (spec)
             fits &= meta->n_rows <= spec->versions->updates &&
                     meta->next <= spec->versions->updates &&
                     meta->n_evals <= pl_run_n_evals(spec) &&
-                    meta->n_diags <= pl_run_n_diags(spec);
+                    meta->n_diags <= pl_run_n_diags(spec) &&
+                    meta->n_scores <= pl_run_n_scores(spec);
         if (!fits) return bad(st, "has other sizes than this run");
         if (!r->rows) r->rows = PL_NEW(meta->n_rows, struct pl_row);
         if (!r->evals) r->evals = PL_NEW(meta->n_evals, struct pl_eval);
         if (!r->diags) r->diags = PL_NEW(meta->n_diags, struct pl_diag);
+        if (!r->scores) r->scores = PL_NEW(meta->n_scores, struct pl_score);
         r->n_rows = meta->n_rows;
         r->n_evals = meta->n_evals;
         r->n_diags = meta->n_diags;
+        r->n_scores = meta->n_scores;
         r->status = (enum pl_status)meta->status;
         r->diverged_at = meta->diverged_at;
     }
@@ -172,7 +185,9 @@ static int pass_rows(struct stream *st, struct meta *meta, struct pl_run_result 
     if (rc) return rc;
     rc = pass_section(st, EVALS, r->evals, sizeof *r->evals * (size_t)r->n_evals);
     if (rc) return rc;
-    return pass_section(st, DIAGS, r->diags, sizeof *r->diags * (size_t)r->n_diags);
+    rc = pass_section(st, DIAGS, r->diags, sizeof *r->diags * (size_t)r->n_diags);
+    if (rc) return rc;
+    return pass_section(st, SCORES, r->scores, sizeof *r->scores * (size_t)r->n_scores);
 }
 
 /* Bytes of the whole file. */
@@ -182,7 +197,8 @@ static uint64_t file_bytes(const struct pl_run_state *run)
     bytes += sizeof(struct meta) +
              sizeof(struct pl_row) * (uint64_t)run->result.n_rows +
              sizeof(struct pl_eval) * (uint64_t)run->result.n_evals +
-             sizeof(struct pl_diag) * (uint64_t)run->result.n_diags;
+             sizeof(struct pl_diag) * (uint64_t)run->result.n_diags +
+             sizeof(struct pl_score) * (uint64_t)run->result.n_scores;
     for (int s = 0; s < run->plan.n_stages; s++)
         bytes += stage_bytes(run, s) + sizeof(double) +
                  sizeof(float) * run->plan.state_floats[s];
@@ -196,8 +212,9 @@ static int write_all(struct stream *st, struct pl_run_state *run)
                        .fingerprint = run->spec->fingerprint,
                        .bytes = file_bytes(run)};
     struct meta meta = {
-        run->next,          run->result.status,  run->result.diverged_at,
-        run->result.n_rows, run->result.n_evals, run->result.n_diags};
+        run->next,           run->result.status,  run->result.diverged_at,
+        run->result.n_rows,  run->result.n_evals, run->result.n_diags,
+        run->result.n_scores};
     memcpy(h.magic, magic, sizeof magic);
     h.crc = pl_crc32(0, &h, offsetof(struct header, crc));
     int rc = pass(st, &h, sizeof h);

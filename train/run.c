@@ -34,6 +34,7 @@ static int evaluate(struct pl_run_state *run, int64_t n)
         return 0;
     }
     run->result.evals[run->result.n_evals++] = eval;
+    if ((rc = pl_run_scores(run))) return rc;
     if (spec->on_eval) spec->on_eval(spec->context, &eval);
     return 0;
 }
@@ -137,5 +138,6 @@ void pl_run_free(struct pl_run_result *result)
     free(result->rows);
     free(result->evals);
     free(result->diags);
+    free(result->scores);
     *result = (struct pl_run_result){0};
 }

@@ -10,6 +10,7 @@
 #include "train/data.h"
 #include "train/optim.h"
 #include "train/problem.h"
+#include "train/score.h"
 
 enum pl_clip_scope { PL_CLIP_NONE, PL_CLIP_GLOBAL, PL_CLIP_STAGE };
 /* What a gradient is taken at (semantics in pipelag-run(1)): one version on all stages;
@@ -43,9 +44,18 @@ struct pl_row { /* one per update n (turning version n into n+1) */
 
 struct pl_eval { /* validation at version n = after n updates */
     int64_t update;
-    double time_s; /* simulated end of update n-1; 0 for n = 0 */
-    double loss;   /* stored iterate x (headline) */
-    double loss_y; /* y = x + c u_last; equals loss when c = 0 */
+    double time_s;        /* simulated end of update n-1; 0 for n = 0 */
+    double loss;          /* stored iterate x (headline) */
+    double loss_y;        /* y = x + c u_last; equals loss when c = 0 */
+    double bits_per_byte; /* of loss; NaN when bytes are unknown */
+};
+
+struct pl_score { /* one set at version n */
+    char name[48];
+    int64_t update, items; /* tokens or questions */
+    double loss;           /* nats per token: of the text, or of the right answers */
+    double bits_per_byte;  /* NaN unknown */
+    double accuracy, accuracy_norm; /* NaN for texts */
 };
 
 /* Update n of one stage against the fresh one: what the same tokens would have given at
@@ -81,7 +91,10 @@ struct pl_run_spec {
     bool replay;                       /* never fuse microbatches */
     int64_t eval_every;                /* updates; also at 0 and at the end */
     int eval_sequences;                /* validation windows, 0: no validation */
-    bool diagnose;             /* pl_diag rows wherever a version is evaluated */
+    bool diagnose;          /* pl_diag rows wherever a version is evaluated */
+    double bytes_per_token; /* of the validation windows; NaN unknown, or no data */
+    const struct pl_score_sets *scores; /* texts at every evaluation, questions at the
+                                           first and last version; NULL: none */
     double diverged_above;  /* loss that ends the run as diverged (NaN always does) */
     const char *checkpoint; /* path or NULL */
     double checkpoint_s;    /* seconds between checkpoints; also at stop */
@@ -105,10 +118,11 @@ struct pl_run_spec {
 struct pl_run_result { /* owned: pl_run_free */
     enum pl_status status;
     int64_t diverged_at; /* update, or -1 */
-    int64_t n_rows, n_evals, n_diags;
+    int64_t n_rows, n_evals, n_diags, n_scores;
     struct pl_row *rows; /* all rows since update 0, also after a resume */
     struct pl_eval *evals;
-    struct pl_diag *diags; /* stages in turn */
+    struct pl_diag *diags;   /* stages in turn */
+    struct pl_score *scores; /* sets in turn */
 };
 
 /* Train. The gradient of update n is the mean over its group's microbatches, each read

@@ -2,15 +2,17 @@
  * at the newest version on every stage. */
 #include "train/run_state.h"
 
-static int chunk_loss(struct pl_run_state *run, int64_t first, int B,
-                      const float *const *weights, double *loss)
+#include <math.h>
+
+static int chunk_loss(struct pl_run_state *run, const struct pl_data *data,
+                      int64_t first, int B, const float *const *weights, double *loss)
 {
     const struct pl_run_spec *spec = run->spec;
     const size_t T = (size_t)spec->T, n = (size_t)B * T;
     int32_t *tokens = run->host, *targets = run->host + n;
     int rc = 0;
     for (int b = 0; b < B && !rc; b++)
-        rc = pl_data_valid(spec->data, first + b, spec->eval_sequences,
+        rc = pl_data_valid(data, first + b, spec->eval_sequences,
                            tokens + (size_t)b * T, targets + (size_t)b * T);
     if (!rc) rc = spec->device->upload(run->tokens, tokens, sizeof(int32_t) * n);
     if (!rc) rc = spec->device->upload(run->targets, targets, sizeof(int32_t) * n);
@@ -24,11 +26,12 @@ static int chunk_loss(struct pl_run_state *run, int64_t first, int B,
     return spec->problem->type->loss(spec->problem, &batch, weights, loss);
 }
 
-static int loss_at(struct pl_run_state *run, const float *const *weights, double *loss)
+int pl_run_loss(struct pl_run_state *run, const struct pl_data *data,
+                const float *const *weights, double *loss)
 {
     const struct pl_run_spec *spec = run->spec;
     const int windows = spec->eval_sequences;
-    if (!spec->data) {
+    if (!data) {
         struct pl_batch batch = {.B = 1, .T = 1, .seed = spec->seed};
         return spec->problem->type->loss(spec->problem, &batch, weights, loss);
     }
@@ -36,7 +39,7 @@ static int loss_at(struct pl_run_state *run, const float *const *weights, double
     for (int first = 0; first < windows; first += spec->batch) {
         int B = windows - first < spec->batch ? windows - first : spec->batch;
         double part = 0;
-        int rc = chunk_loss(run, first, B, weights, &part);
+        int rc = chunk_loss(run, data, first, B, weights, &part);
         if (rc) return rc;
         sum += part * B;
     }
@@ -54,7 +57,8 @@ int pl_run_eval(struct pl_run_state *run, struct pl_eval *eval)
     }
     eval->update = n;
     eval->time_s = n ? run->spec->versions->done_s[n - 1] : 0;
-    int rc = loss_at(run, run->forward, &eval->loss);
+    int rc = pl_run_loss(run, run->spec->data, run->forward, &eval->loss);
+    eval->bits_per_byte = eval->loss / log(2) / run->spec->bytes_per_token;
     eval->loss_y = eval->loss;
     if (rc || !corrected || n == 0) return rc;
     for (int s = 0; s < run->plan.n_stages && !rc; s++) {
@@ -63,5 +67,5 @@ int pl_run_eval(struct pl_run_state *run, struct pl_eval *eval)
         rc = pl_wstore_y(&run->store, s, run->grads[s]);
         run->forward[s] = run->grads[s];
     }
-    return rc ? rc : loss_at(run, run->forward, &eval->loss_y);
+    return rc ? rc : pl_run_loss(run, run->spec->data, run->forward, &eval->loss_y);
 }

@@ -63,6 +63,7 @@ int pl_run_state_open(const struct pl_run_spec *spec, struct pl_run_state *run)
     run->result.diverged_at = -1;
     run->result.rows = PL_NEW(spec->versions->updates, struct pl_row);
     run->result.evals = PL_NEW(pl_run_n_evals(spec), struct pl_eval);
+    run->result.scores = PL_NEW(pl_run_n_scores(spec), struct pl_score);
     run->result.diags = PL_NEW(pl_run_n_diags(spec), struct pl_diag);
     run->saved_at = pl_clock();
     rc = open_all(run);

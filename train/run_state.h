@@ -95,6 +95,12 @@ int pl_run_diagnose_gradient(struct pl_run_state *run, int64_t n, int s,
                              double distance);
 int pl_run_diagnose_step(struct pl_run_state *run, int64_t n, int s);
 
+/* Mean loss of the validation windows of data (NULL: the problem's own loss). */
+int pl_run_loss(struct pl_run_state *run, const struct pl_data *data,
+                const float *const *weights, double *loss);
+/* Scores that are due at the newest version; how many a run that completes has. */
+int pl_run_scores(struct pl_run_state *run);
+int64_t pl_run_n_scores(const struct pl_run_spec *spec);
 /* Validation at the newest version. */
 int pl_run_eval(struct pl_run_state *run, struct pl_eval *eval);
 
