@@ -228,12 +228,22 @@ static int open_checkpoint(struct pl_session *s, int job)
     return 0;
 }
 
-static bool is_empty(const char *folder)
+/* Nothing but what a killed run left half written (pl_file_temporary), which is removed
+ * on request. */
+static bool is_empty(const char *folder, bool tidy)
 {
     DIR *dir = opendir(folder);
     bool empty = true;
-    for (struct dirent *entry; dir && empty && (entry = readdir(dir));)
-        empty = !strcmp(entry->d_name, ".") || !strcmp(entry->d_name, "..");
+    for (struct dirent *entry; dir && (entry = readdir(dir));) {
+        const char *name = entry->d_name;
+        bool half = !strncmp(name, ".model.safetensors.tmp-", 23) ||
+                    !strncmp(name, ".config.json.tmp-", 17);
+        empty &= half || !strcmp(name, ".") || !strcmp(name, "..");
+        if (!half || !tidy) continue;
+        char *path = pl_printf("%s/%s", folder, name);
+        unlink(path);
+        free(path);
+    }
     if (dir) closedir(dir);
     return empty;
 }
@@ -248,7 +258,7 @@ static int check_save(const struct pl_session *s, int job)
     if ((!stat(s->save, &st) && !S_ISDIR(st.st_mode)) ||
         (!stat(folder, &st) && !S_ISDIR(st.st_mode)))
         rc = pl_fail(PL_EUSAGE, "%s: --save: is no folder", folder);
-    else if (!s->force && !is_empty(folder) &&
+    else if (!s->force && !is_empty(folder, false) &&
              !(s->resume && pl_job_saved(&s->experiment, job, false)))
         rc = pl_fail(PL_EUSAGE,
                      "%s: --save: is not empty; --force writes config.json and "
@@ -274,6 +284,7 @@ static int open_save(struct pl_session *s)
     for (int j = 0; j < pl_session_jobs(s) && !rc; j++) {
         char *folder = pl_job_save_folder(&s->experiment, j);
         rc = make_folder(folder);
+        is_empty(folder, true);
         free(folder);
         s->finished[j] &= pl_job_saved(&s->experiment, j, true);
     }

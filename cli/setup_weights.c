@@ -126,16 +126,13 @@ int pl_setup_weights_save(const char *folder, const struct pl_model *model, int 
                           const struct pl_problem *problem, const float *const *blocks)
 {
     const char *model_type = pl_model_hf_type(model);
-    int rc = 0;
-    if (model_type)
-        rc = write_config(folder, model, T, type);
-    else
-        pl_log(PL_LOG_WARN,
-               "%s: no model type of Hugging Face fits, so there is no config.json",
-               folder);
-    if (rc) return rc;
     char *path = pl_printf("%s/model.safetensors", folder);
-    rc = pl_weights_save(path, model_type, type, notes, problem, blocks);
+    int rc = pl_weights_save(path, model_type, type, notes, problem, blocks);
     free(path);
-    return rc;
+    if (rc) return rc;
+    if (model_type) return write_config(folder, model, T, type);
+    pl_log(PL_LOG_WARN,
+           "%s: no model type of Hugging Face fits, so there is no config.json",
+           folder);
+    return 0;
 }

@@ -94,6 +94,16 @@ a=$(wc -c <kept/run-1/model.safetensors) b=$(wc -c <two/sync-1/model.safetensors
 [ "$b" -lt $((a * 2 / 3)) ]
 ok $? 'BF16 takes half the bytes'
 
+# weights that could not be written are there after --resume
+mkdir -p later/run-1/model.safetensors
+run 1 train -o l.h5 --save later --force && grep -q 'model.safetensors: cannot write' "$work/err"
+ok $? 'weights that cannot be written are an error'
+rmdir later/run-1/model.safetensors && echo half >later/run-1/.model.safetensors.tmp-1 &&
+    run 0 train -o l.h5 --save later --resume &&
+    cmp -s later/run-1/model.safetensors kept/run-1/model.safetensors &&
+    [ ! -e later/run-1/.model.safetensors.tmp-1 ]
+ok $? '... and --resume writes them, without training again'
+
 # interrupted: the weights so far; resumed: those of an uninterrupted run
 long="--set train.updates=4000 --set train.eval_every=4000 --set train.checkpoint_s=0.1"
 "$PIPELAG" run $small $long -o i.h5 --save i >/dev/null 2>&1 &

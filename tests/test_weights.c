@@ -230,6 +230,24 @@ START_TEST(other_forms_of_gpt2)
 }
 END_TEST
 
+START_TEST(one_row_is_a_matrix)
+{
+    static struct pl_param params[] = {
+        {"model.layers.0.mlp.shared_expert_gate.weight", 0, 1, 5, 0, PL_PARAM_VECTOR},
+        {"model.layers.0.mlp.gate.e_score_correction_bias", 0, 1, 6, 5,
+         PL_PARAM_BALANCE}};
+    struct pl_problem p = problem_of(params, 2);
+    struct pl_weight *list;
+    ck_assert_int_eq(pl_weight_list("qwen2_moe", &p, &list), 2);
+    ck_assert_int_eq(list[0].tensor.rank, 2);
+    ck_assert_uint_eq(list[0].tensor.shape[0], 1);
+    ck_assert_uint_eq(list[0].tensor.shape[1], 5);
+    ck_assert_int_eq(list[1].tensor.rank, 1);
+    ck_assert_uint_eq(list[1].tensor.shape[0], 6);
+    pl_weight_list_free(list, 2);
+}
+END_TEST
+
 START_TEST(mixtral_has_names_of_its_own)
 {
     static struct pl_param params[] = {
@@ -300,6 +318,7 @@ static void fill(TCase *tests)
     tcase_add_test(tests, gpt2_is_joined_and_transposed);
     tcase_add_test(tests, other_forms_of_gpt2);
     tcase_add_test(tests, smollm_has_its_parameters);
+    tcase_add_test(tests, one_row_is_a_matrix);
     tcase_add_test(tests, mixtral_has_names_of_its_own);
 }
 

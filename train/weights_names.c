@@ -76,6 +76,9 @@ static const struct {
     const struct rule *rules;
 } types[] = {{"gpt2", "transformer.", gpt2}, {"mixtral", "model.", mixtral}};
 
+/* Vectors of ours that are stored as matrices of one row. */
+static const char *const rows[] = {"model.layers.#.mlp.shared_expert_gate.weight"};
+
 /* Masks and angles that older versions stored. */
 static const char *const ignored[] = {
     "transformer.h.#.attn.bias", "transformer.h.#.attn.masked_bias", "h.#.attn.bias",
@@ -125,12 +128,17 @@ const char *pl_weight_prefix(const char *model_type)
     return "model.";
 }
 
-bool pl_weight_ignored(const char *name)
+static bool match_any(const char *const *patterns, size_t n, const char *name)
 {
     int number[2];
-    for (size_t i = 0; i < sizeof ignored / sizeof *ignored; i++)
-        if (match(ignored[i], name, number)) return true;
+    for (size_t i = 0; i < n; i++)
+        if (match(patterns[i], name, number)) return true;
     return false;
+}
+
+bool pl_weight_ignored(const char *name)
+{
+    return match_any(ignored, sizeof ignored / sizeof *ignored, name);
 }
 
 /* Rule whose part k the parameter is; NULL: none. */
@@ -157,7 +165,8 @@ static void set_shape(const struct pl_problem *p, struct pl_weight *w)
     struct pl_tensor *t = &w->tensor;
     const struct pl_param *first = &p->params[w->part[0]];
     const bool vector = first->kind != PL_PARAM_MATRIX &&
-                        first->kind != PL_PARAM_EMBED && first->kind != PL_PARAM_HEAD;
+                        first->kind != PL_PARAM_EMBED && first->kind != PL_PARAM_HEAD &&
+                        !match_any(rows, sizeof rows / sizeof *rows, first->name);
     uint64_t outputs = 0;
     for (int k = 0; k < w->n_parts; k++) {
         const struct pl_param *q = &p->params[w->part[k]];
