@@ -27,19 +27,27 @@ if [ -z "$python" ]; then
     exit 0
 fi
 
-types=llama
+types="llama gpt2 qwen2 qwen3"
 # TYPE: keys of a tiny model of it
 keys_of() {
     echo "model.layers=2 model.hidden=16 model.heads=4 model.vocab=13 model.rope_theta=50"
     case $1 in
     llama) echo "model.kv_heads=2 model.ffn=24" ;;
     tied) echo "model.kv_heads=1 model.ffn=24 model.tied=yes" ;;
+    qwen2) echo "model.kv_heads=2 model.ffn=24 model.bias=qkv" ;;
+    qwen3) echo "model.kv_heads=2 model.ffn=24 model.qk_norm=head" ;;
+    gpt2)
+        echo "model.ffn=64 model.tied=yes model.norm=layernorm model.mlp=gelu model.bias=all \
+          model.positions=32 train.seq=32"
+        ;;
     esac
 }
 
 # from there to here, on both devices, one and two stages
 for type in $types; do
-    for dtype in F32 F64 BF16 F16 sharded:F32; do
+    dtypes=F32
+    [ $type = llama ] && dtypes="F32 F64 BF16 F16 sharded:F32"
+    for dtype in $dtypes; do
         "$python" -B "$reference" make "$work/in" "$type" "$dtype" 7 &&
             "$python" -B "$reference" logits "$work/in" "$tokens" >"$work/expected" &&
             run 0 "$model" logits "$work/in" ref 1 "$tokens" && cp "$work/out" "$work/ref" &&
@@ -51,8 +59,10 @@ for type in $types; do
 done
 
 # from here to there, and back
-for type in llama tied; do
-    for dtype in F32 BF16; do
+for type in tied $types; do
+    dtypes=F32
+    [ $type = llama ] && dtypes="F32 BF16"
+    for dtype in $dtypes; do
         mkdir "$work/saved"
         run 0 "$model" save "$work/saved" 3 "$dtype" $(keys_of $type) &&
             "$python" -B "$reference" logits "$work/saved" "$tokens" >"$work/expected" &&

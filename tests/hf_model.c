@@ -114,13 +114,14 @@ static int logits(char **argv)
 {
     struct built b;
     struct pl_weights *weights;
-    int32_t tokens[64], targets[64] = {0};
+    int32_t tokens[32], targets[32] = {0};
     int T = 0;
     char *settings[] = {pl_printf("model.preset=%s/config.json", argv[0]),
-                        pl_printf("model.weights=%s", argv[0])};
-    for (char *at = argv[3], *end; *at && T < 64; at = *end ? end + 1 : end)
+                        pl_printf("model.weights=%s", argv[0]),
+                        pl_strdup("train.seq=32")};
+    for (char *at = argv[3], *end; *at && T < 32; at = *end ? end + 1 : end)
         tokens[T++] = (int32_t)strtol(at, &end, 10);
-    build(&b, settings, 2, argv[1], atoi(argv[2]));
+    build(&b, settings, 3, argv[1], atoi(argv[2]));
     must(pl_setup_weights(b.config, &b.model, b.problem, &weights));
     must(pl_weights_load(weights, b.problem, b.blocks));
     pl_weights_close(weights);
@@ -136,6 +137,7 @@ static int logits(char **argv)
     }
     free(settings[0]);
     free(settings[1]);
+    free(settings[2]);
     drop(&b);
     return 0;
 }
