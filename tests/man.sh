@@ -24,9 +24,9 @@ try_examples() {
     rm -rf "$work/page"
     mkdir -p "$work/page/data"
     cp -R "$top_srcdir/experiments" "$work/page/"
+    cp -R "$top_srcdir/tests/vocab" "$work/page/gpt2"
     chmod -R u+w "$work/page"
     for _ in 1 2 3; do cat "$top_srcdir/COPYING"; done >"$work/page/data/austen.txt"
-    cp -R "$top_srcdir/tests/vocab" "$work/page/gpt2"
     wrong=0
     examples_of "$1" >"$work/examples"
     while IFS= read -r line; do
