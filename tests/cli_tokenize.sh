@@ -96,7 +96,7 @@ fails 2 'data.source: megatron reads data.tokens' "keys that contradict" run $mo
     --set data.source=megatron --set data.text=c.txt -o x.h5
 # shellcheck disable=SC2086
 fails 2 'no llm.c token file' "a text as tokens" run $model --set data.tokens=c.txt -o x.h5
-test ! -e x.bin && test ! -e x.h5 && cksum <c.bin | cmp -s - sum && [ -z "$(ls -A | grep tmp-)" ]
+test ! -e x.bin && test ! -e x.h5 && cksum <c.bin | cmp -s - sum && ! ls -A | grep -q tmp-
 ok $? "bad input touches no output"
 
 # Interrupted while it waits for its input.
@@ -111,7 +111,7 @@ kill -TERM $pid 2>/dev/null # a background job of a script ignores SIGINT
 wait $pid
 status=$?
 kill $writer
-[ $status -ge 130 ] && [ ! -e x.bin ] && [ -z "$(ls -A | grep tmp-)" ] && grep -q 'nothing was written' err
+[ $status -ge 130 ] && [ ! -e x.bin ] && ! ls -A | grep -q tmp- && grep -q 'nothing was written' err
 ok $? "interrupted: $status, nothing written"
 
 # GPT-2's vocabulary and token files that others made.
