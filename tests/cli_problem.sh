@@ -37,6 +37,10 @@ if command -v h5dump > /dev/null; then
 else skip "and recorded" "no h5dump"; fi
 [ ! -s n.err ] || ! grep -q warning n.err; ok $? "without a warning"
 
+$PIPELAG trace dump n.h5 /arms/2bw-ef/seeds/1/evals > n.csv &&
+  head -n 1 n.csv | grep -q 'grad_norm \[1\],grad_dual \[1\],grad_dual_y \[1\]'
+ok $? "evaluations have the exact gradient"
+
 kind() { # NAME TEXT ARGS...: trains under delay, the same bytes again, and the loss falls
   name=$1 text=$2; shift 2
   run 0 $PIPELAG run q.yaml -o $name.h5 --set problem.name=$name --set seeds=3,4 \

@@ -167,10 +167,45 @@ START_TEST(stages_are_one)
 }
 END_TEST
 
+/* Evaluations carry the exact gradient: on H = 1 it is X itself, at x and at y. The
+ * dual norm is at least the Euclidean one, and equal to it for one column. */
+START_TEST(exact_gradients)
+{
+    struct pl_problem_spec spec = small_problem("quadratic");
+    spec.spectrum.kind = PL_SPECTRUM_CONSTANT;
+    spec.cols = _i;
+    spec.noise = 1;
+    struct setting s = {.optimizer = "sgd",
+                        .corrector = "feedback",
+                        .c = NAN,
+                        .lr = .1,
+                        .tau = 1,
+                        .updates = 9};
+    struct pl_problem *p = open_problem(&spec, 1);
+    struct pl_run_result r = run_with(p, &s);
+    for (int k = 0; k < 2; k++) {
+        const struct pl_eval *e = &r.evals[k];
+        ck_assert_double_eq_tol(e->grad_norm, sqrt(2 * e->loss), 1e-12 * e->grad_norm);
+        double ratio = e->grad_dual / e->grad_norm;
+        if (_i == 1)
+            ck_assert_double_eq_tol(ratio, 1, 1e-12);
+        else
+            ck_assert(ratio > 1.05 && ratio <= sqrt(_i ? 2 : 6) * (1 + 1e-12));
+        ck_assert_int_eq(e->grad_dual == e->grad_dual_y, k == 0);
+        if (_i == 1)
+            ck_assert_double_eq_tol(e->grad_dual_y, sqrt(2 * e->loss_y),
+                                    1e-12 * e->grad_dual_y);
+    }
+    pl_run_free(&r);
+    pl_problem_free(p);
+}
+END_TEST
+
 static void fill(TCase *t)
 {
     tcase_add_test(t, rotation_equivariance);
     tcase_add_test(t, rotation_hurts_adam_under_delay);
+    tcase_add_loop_test(t, exact_gradients, 0, 3);
     tcase_add_loop_test(t, nostash, 0, 4);
     tcase_add_loop_test(t, stages_are_one, 0, 4);
 }

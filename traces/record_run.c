@@ -63,8 +63,18 @@ static void record_evals(struct pl_trace *t, const char *run, int64_t n,
     put_reals(t, path, "time_s", n, base + offsetof(struct pl_eval, time_s), size);
     put_reals(t, path, "loss", n, base + offsetof(struct pl_eval, loss), size);
     put_reals(t, path, "loss_y", n, base + offsetof(struct pl_eval, loss_y), size);
-    put_reals(t, path, "bits_per_byte", n,
-              base + offsetof(struct pl_eval, bits_per_byte), size);
+    static const struct {
+        const char *name;
+        size_t offset;
+    } exact[] = {{"grad_norm", offsetof(struct pl_eval, grad_norm)},
+                 {"grad_dual", offsetof(struct pl_eval, grad_dual)},
+                 {"grad_dual_y", offsetof(struct pl_eval, grad_dual_y)}};
+    const bool known = n && !isnan(evals[0].grad_norm); /* then there is no text */
+    if (!known)
+        put_reals(t, path, "bits_per_byte", n,
+                  base + offsetof(struct pl_eval, bits_per_byte), size);
+    for (int i = 0; known && i < 3; i++)
+        put_reals(t, path, exact[i].name, n, base + exact[i].offset, size);
     free(path);
 }
 

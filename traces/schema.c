@@ -117,6 +117,11 @@ static const struct pl_column evals[] = {
     {"loss_y", PL_COLUMN_F64, "nat",
      "validation loss at y = x + c times the last update", false},
     {"bits_per_byte", PL_COLUMN_F64, "1", "loss in bits per byte of text", true},
+    {"grad_norm", PL_COLUMN_F64, "1",
+     "problems without a model: norm of the exact gradient at x", true},
+    {"grad_dual", PL_COLUMN_F64, "1",
+     "the same in the dual norm: nuclear of matrices plus l1 of vectors", true},
+    {"grad_dual_y", PL_COLUMN_F64, "1", "the same at y", true},
     END};
 
 static const struct pl_column scores[] = {

@@ -289,5 +289,6 @@ const struct pl_problem_type pl_problem_mlp = {
     .loss = pl_host_loss,
     .free = pl_host_free,
     .bytes = pl_host_bytes,
+    .slope = pl_host_slope,
     .known = dense_known,
 };

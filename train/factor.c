@@ -189,5 +189,6 @@ const struct pl_problem_type pl_problem_factor = {
     .loss = pl_host_loss,
     .free = pl_host_free,
     .bytes = pl_host_bytes,
+    .slope = pl_host_slope,
     .known = factor_known,
 };

@@ -1,12 +1,14 @@
 #include "train/host_problem.h"
 
 #include <assert.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/rng.h"
+#include "gpu/svd.h"
 
 struct host {
     const struct pl_host_kind *kind;
@@ -148,6 +150,41 @@ int pl_host_loss(struct pl_problem *p, const struct pl_batch *batch,
     int rc = gather(p, weights, h->x);
     if (!rc) *loss = h->kind->evaluate(h->self, NULL, h->x, h->x, NULL);
     return rc;
+}
+
+/* l1 norm of a vector, nuclear norm of a matrix. */
+static double dual_norm(const struct pl_param *p, const double *g)
+{
+    enum { LARGEST = 256 }; /* r m n a sweep of the SVD */
+    const size_t n = pl_param_size(p);
+    double sum = 0;
+    if (p->kind == PL_PARAM_VECTOR) {
+        for (size_t i = 0; i < n; i++) sum += fabs(g[i]);
+        return sum;
+    }
+    if (p->rows > LARGEST && p->cols > LARGEST) return NAN;
+    double *polar = PL_NEW(n, double);
+    sum = pl_polar(p->rows, p->cols, g, polar);
+    free(polar);
+    return sum;
+}
+
+int pl_host_slope(struct pl_problem *p, const float *const *weights, double *norm,
+                  double *dual)
+{
+    struct host *h = p->state;
+    double square = 0;
+    int rc = gather(p, weights, h->x);
+    if (rc) return rc;
+    for (size_t i = 0; i < h->n; i++) h->g[i] = 0;
+    h->kind->evaluate(h->self, NULL, h->x, h->x, h->g);
+    for (size_t i = 0; i < h->n; i++) square += h->g[i] * h->g[i];
+    *norm = sqrt(square);
+    *dual = 0;
+    const double *g = h->g;
+    for (int i = 0; i < p->n_params; g += pl_param_size(&p->params[i++]))
+        *dual += isfinite(square) ? dual_norm(&p->params[i], g) : INFINITY;
+    return 0;
 }
 
 void pl_host_free(struct pl_problem *p)

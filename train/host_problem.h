@@ -40,6 +40,8 @@ int pl_host_gradient(struct pl_problem *p, const struct pl_batch *batch,
                      float *const *grads, double *loss);
 int pl_host_loss(struct pl_problem *p, const struct pl_batch *batch,
                  const float *const *weights, double *loss);
+int pl_host_slope(struct pl_problem *p, const float *const *weights, double *norm,
+                  double *dual);
 void pl_host_free(struct pl_problem *p);
 size_t pl_host_bytes(const struct pl_problem *p);
 

@@ -249,5 +249,6 @@ const struct pl_problem_type pl_problem_logistic = {
     .loss = pl_host_loss,
     .free = pl_host_free,
     .bytes = pl_host_bytes,
+    .slope = pl_host_slope,
     .known = logistic_known,
 };

@@ -80,6 +80,10 @@ struct pl_problem_type {
                 const float *const *weights, double *loss);
     void (*free)(struct pl_problem *p);          /* state only */
     size_t (*bytes)(const struct pl_problem *p); /* of workspace, host and device */
+    /* Norms of the exact gradient of the whole function: Euclidean, and the dual of LMO
+     * methods (NaN with a matrix of more than 256 rows and columns). NULL: no such. */
+    int (*slope)(struct pl_problem *p, const float *const *weights, double *norm,
+                 double *dual);
     struct pl_problem_known (*known)(const struct pl_problem *p); /* NULL: nothing is */
 };
 

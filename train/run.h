@@ -48,6 +48,9 @@ struct pl_eval { /* validation at version n = after n updates */
     double loss;          /* stored iterate x (headline) */
     double loss_y;        /* y = x + c u_last; equals loss when c = 0 */
     double bits_per_byte; /* of loss; NaN when bytes are unknown */
+    /* Exact gradient at x: Euclidean norm, dual norm (struct pl_problem_known); at y.
+     * NaN: a model. */
+    double grad_norm, grad_dual, grad_dual_y;
 };
 
 struct pl_score { /* one set at version n */

@@ -1,5 +1,5 @@
-/* Validation: mean loss over evenly spaced windows (convex problems: the loss itself)
- * at the newest version on every stage. */
+/* Validation: mean loss over evenly spaced windows (problems without data: the loss
+ * itself, and norms of its gradient) at the newest version on every stage. */
 #include "train/run_state.h"
 
 #include <math.h>
@@ -47,6 +47,15 @@ int pl_run_loss(struct pl_run_state *run, const struct pl_data *data,
     return 0;
 }
 
+/* The exact gradient at weights, where the problem has one. */
+static int slope_at(struct pl_run_state *run, const float *const *weights, double *norm,
+                    double *dual)
+{
+    struct pl_problem *p = run->spec->problem;
+    *norm = *dual = NAN;
+    return p->type->slope ? p->type->slope(p, weights, norm, dual) : 0;
+}
+
 int pl_run_eval(struct pl_run_state *run, struct pl_eval *eval)
 {
     const int64_t n = run->store.version;
@@ -59,7 +68,9 @@ int pl_run_eval(struct pl_run_state *run, struct pl_eval *eval)
     eval->time_s = n ? run->spec->versions->done_s[n - 1] : 0;
     int rc = pl_run_loss(run, run->spec->data, run->forward, &eval->loss);
     eval->bits_per_byte = eval->loss / log(2) / run->spec->bytes_per_token;
+    if (!rc) rc = slope_at(run, run->forward, &eval->grad_norm, &eval->grad_dual);
     eval->loss_y = eval->loss;
+    eval->grad_dual_y = eval->grad_dual;
     if (rc || !corrected || n == 0) return rc;
     for (int s = 0; s < run->plan.n_stages && !rc; s++) {
         const struct pl_wstage *w = &run->store.stages[s];
@@ -67,5 +78,7 @@ int pl_run_eval(struct pl_run_state *run, struct pl_eval *eval)
         rc = pl_wstore_y(&run->store, s, run->grads[s]);
         run->forward[s] = run->grads[s];
     }
-    return rc ? rc : pl_run_loss(run, run->spec->data, run->forward, &eval->loss_y);
+    double norm_y;
+    if (!rc) rc = pl_run_loss(run, run->spec->data, run->forward, &eval->loss_y);
+    return rc ? rc : slope_at(run, run->forward, &norm_y, &eval->grad_dual_y);
 }
