@@ -38,7 +38,7 @@ else skip "and recorded" "no h5dump"; fi
 [ ! -s n.err ] || ! grep -q warning n.err; ok $? "without a warning"
 
 $PIPELAG trace dump n.h5 /arms/2bw-ef/seeds/1/evals > n.csv &&
-  head -n 1 n.csv | grep -q 'grad_norm \[1\],grad_dual \[1\],grad_dual_y \[1\]'
+  head -n 1 n.csv | grep -q ',grad_norm,grad_dual,grad_dual_y$'
 ok $? "evaluations have the exact gradient"
 
 kind() { # NAME TEXT ARGS...: trains under delay, the same bytes again, and the loss falls
