@@ -3,7 +3,9 @@
 
 #include <assert.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/err.h"
 
@@ -19,17 +21,42 @@ int pl_mpi_size(void)
     return job_size;
 }
 
-/* Ranks that a launcher says it started; 0: no launcher. */
-static int launched(void)
+/* The largest number in these variables of launchers; none: -1. */
+static int launcher(const char *const names[])
 {
-    static const char *const names[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE",
-                                        "SLURM_STEP_NUM_TASKS"};
-    int most = 0;
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    int most = -1;
+    for (int i = 0; names[i]; i++) {
         const char *text = getenv(names[i]);
         if (text && atoi(text) > most) most = atoi(text);
     }
     return most;
+}
+
+/* Ranks that a launcher says it started; 0: no launcher. */
+static int launched(void)
+{
+    static const char *const names[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE",
+                                        "SLURM_STEP_NUM_TASKS", NULL};
+    int n = launcher(names);
+    return n < 0 ? 0 : n;
+}
+
+int pl_mpi_launched(int *rank, int *size)
+{
+    static const char *const names[] = {"OMPI_COMM_WORLD_RANK", "PMI_RANK",
+                                        "SLURM_PROCID", NULL};
+    *rank = 0;
+    *size = 1;
+    if (launched() < 2) return 0;
+#ifdef HAVE_MPI
+    *size = launched();
+    *rank = launcher(names);
+    if (*rank < 0) *rank = 0;
+    return 0;
+#else
+    (void)names;
+    return pl_mpi_begin();
+#endif
 }
 
 #ifdef HAVE_MPI
@@ -75,6 +102,53 @@ bool pl_mpi_receive(int from, bool wait, int *sender, void **bytes, size_t *n)
     return true;
 }
 
+/* Each rank adds up one slice of every block and hands it to all. */
+void pl_mpi_sum(float *x, size_t n)
+{
+    enum { SLICE = 1 << 16 };
+    const size_t ranks = (size_t)job_size, block = SLICE * ranks;
+    if (job_size < 2) return;
+    float *mine = PL_NEW(2 * block, float), *theirs = mine + block;
+    for (size_t at = 0; at < n; at += block) {
+        size_t k = n - at < block ? n - at : block, slice = (k + ranks - 1) / ranks;
+        memset(mine, 0, block * sizeof *mine);
+        memcpy(mine, x + at, k * sizeof *mine);
+        MPI_Alltoall(mine, (int)slice, MPI_FLOAT, theirs, (int)slice, MPI_FLOAT,
+                     MPI_COMM_WORLD);
+        for (size_t r = 1; r < ranks; r++)
+            for (size_t i = 0; i < slice; i++) theirs[i] += theirs[r * slice + i];
+        MPI_Allgather(theirs, (int)slice, MPI_FLOAT, mine, (int)slice, MPI_FLOAT,
+                      MPI_COMM_WORLD);
+        memcpy(x + at, mine, k * sizeof *mine);
+    }
+    free(mine);
+}
+
+void pl_mpi_sum_reals(double *x, int n)
+{
+    if (job_size < 2) return;
+    double *all = PL_NEW(job_size * n, double);
+    MPI_Allgather(x, n, MPI_DOUBLE, all, n, MPI_DOUBLE, MPI_COMM_WORLD);
+    for (int i = 0; i < n; i++) x[i] = all[i];
+    for (int r = 1; r < job_size; r++)
+        for (int i = 0; i < n; i++) x[i] += all[r * n + i];
+    free(all);
+}
+
+int pl_mpi_max(int x)
+{
+    int most = x;
+    if (job_size > 1) MPI_Allreduce(&x, &most, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+    return most;
+}
+
+void pl_mpi_abort(int status)
+{
+    fflush(NULL);
+    if (job_size > 1) MPI_Abort(MPI_COMM_WORLD, status);
+    exit(status);
+}
+
 void pl_mpi_end(void)
 {
     if (job_size > 1) MPI_Finalize();
@@ -108,6 +182,26 @@ bool pl_mpi_receive(int from, bool wait, int *sender, void **bytes, size_t *n)
     (void)n;
     assert(!wait && "there is no other rank");
     return false;
+}
+
+void pl_mpi_sum(float *x, size_t n)
+{
+    (void)x, (void)n;
+}
+
+void pl_mpi_sum_reals(double *x, int n)
+{
+    (void)x, (void)n;
+}
+
+int pl_mpi_max(int x)
+{
+    return x;
+}
+
+void pl_mpi_abort(int status)
+{
+    exit(status);
 }
 
 void pl_mpi_end(void)

@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/mpi.h"
 #include "cli/cmd.h"
 #include "cli/report.h"
 #include "cli/report_scores.h"
@@ -223,14 +224,37 @@ static void print_resume(int argc, char **argv, bool resume)
     fprintf(stderr, "%s\n", resume ? "" : " --resume");
 }
 
+/* Open on the first rank, before MPI, which forbids the processes that opening forks;
+ * the others join when it has. */
+static int open_ranks(struct pl_session *s, const struct args *args)
+{
+    int rank, ranks, rc = pl_mpi_launched(&rank, &ranks);
+    if (!rc) rc = pl_cmd_settings_config(&args->settings, args->file, &s->config);
+    if (!rc && rank == 0) rc = pl_session_open(s);
+    if (!rc && rank == 0) pl_unused_warn_run(&s->experiment);
+    if (!rc && rank == 0) announce(s);
+    if (rc && rank == 0) return rc;
+    if (ranks < 2) return 0;
+    if (rank) pl_log_set_level(PL_LOG_ERROR);
+    int begun = pl_mpi_begin();
+    if (!rc) rc = begun;
+    pl_mpi_max(0); /* the first has made the folder */
+    return rc || rank == 0 ? rc : pl_session_join(s);
+}
+
+/* A failure of one rank is everybody's end. */
+static int failed(int code)
+{
+    int status = pl_cmd_fail(code);
+    if (pl_mpi_size() > 1) pl_mpi_abort(status);
+    return status;
+}
+
 /* Exit status; *number is the signal that interrupted it, or 0. */
 static int run(struct pl_session *s, const struct args *args, int *number)
 {
-    int rc = pl_cmd_settings_config(&args->settings, args->file, &s->config);
-    if (!rc) rc = pl_session_open(s);
-    if (rc) return pl_cmd_fail(rc);
-    pl_unused_warn_run(&s->experiment);
-    announce(s);
+    int rc = open_ranks(s, args);
+    if (rc) return failed(rc);
     struct pl_workers_spec spec = {
         .experiment = &s->experiment,
         .checkpoints = (const char *const *)s->checkpoints,
@@ -242,13 +266,14 @@ static int run(struct pl_session *s, const struct args *args, int *number)
     };
     pl_workers_catch_signals();
     rc = pl_workers_run(&spec, number);
+    const bool first = pl_mpi_rank() == 0;
     if (rc == PL_EINTR) {
-        rc = pl_session_write_partial(s);
-        return rc ? pl_cmd_fail(rc) : 128 + *number;
+        rc = first ? pl_session_write_partial(s) : 0;
+        return rc ? failed(rc) : 128 + *number;
     }
     *number = 0;
-    if (!rc) rc = finish(s, args->json);
-    return rc ? pl_cmd_fail(rc) : 0;
+    if (!rc && first) rc = finish(s, args->json);
+    return rc ? failed(rc) : 0;
 }
 
 /* The list of rules in --help comes from the table. */
@@ -291,7 +316,8 @@ int pl_cmd_run(int argc, char **argv)
         .save_type = args.save_type ? args.save_type : pl_tensor_type_find("F32"),
         .command = pl_cmd_settings_line(&args.settings, "pipelag run", args.file)};
     int status = run(&s, &args, &number);
-    if (number) print_resume(argc, given, args.resume);
+    if (number && !pl_mpi_rank()) print_resume(argc, given, args.resume);
+    pl_mpi_end();
     free(given);
     pl_session_close(&s);
     pl_cmd_settings_free(&args.settings);

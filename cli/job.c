@@ -4,6 +4,7 @@
 
 #include "base/err.h"
 #include "base/file.h"
+#include "base/mpi.h"
 #include "base/mem.h"
 #include "cli/experiment.h"
 #include "cli/setup.h"
@@ -160,7 +161,11 @@ static void fill_spec(const struct pl_arm *arm, const struct parts *p,
                       struct pl_run_spec *spec)
 {
     const struct pl_config *c = arm->config;
+    int rank, ranks;
+    if (pl_mpi_launched(&rank, &ranks)) ranks = 1; /* refused elsewhere */
     *spec = (struct pl_run_spec){
+        .rank = rank,
+        .ranks = ranks,
         .device = p->device,
         .problem = p->problem,
         .data = p->data,

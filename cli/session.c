@@ -14,6 +14,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/mpi.h"
 #include "base/pool.h"
 #include "cli/report.h"
 #include "cli/setup_problem.h"
@@ -138,7 +139,9 @@ static void choose_threads(struct pl_session *s)
 {
     int given = (int)pl_config_int(s->config, "train.threads"), left = 0;
     for (int j = 0; j < pl_session_jobs(s); j++) left += !s->finished[j];
-    int runs = left < s->n_workers ? left : s->n_workers;
+    int runs = left < s->n_workers ? left : s->n_workers, rank, ranks;
+    if (!pl_mpi_launched(&rank, &ranks) && ranks > 1)
+        runs = ranks; /* of this machine */
     s->n_threads = given ? given : pl_pool_cores() / (runs < 1 ? 1 : runs);
     if (s->n_threads < 1) s->n_threads = 1;
 }
@@ -296,18 +299,14 @@ static int open_folder(struct pl_session *s)
     if (mkdir(s->folder, 0777) && errno != EEXIST)
         return pl_fail(PL_EIO, "%s: %s", s->folder, strerror(errno));
     int rc = 0;
-    for (int j = 0; j < pl_session_jobs(s) && !rc; j++) {
-        s->checkpoints[j] =
-            pl_printf("%s/%s-%llu.ckpt", s->folder, pl_session_arm(s, j)->name,
-                      (unsigned long long)pl_session_seed(s, j));
-        rc = open_checkpoint(s, j);
-    }
+    for (int j = 0; j < pl_session_jobs(s) && !rc; j++) rc = open_checkpoint(s, j);
     if (!rc && !s->resume && ftruncate(fileno(s->progress), 0))
         pl_log(PL_LOG_WARN, "%s.progress.jsonl: %s", s->output, strerror(errno));
     return rc;
 }
 
-int pl_session_open(struct pl_session *s)
+/* The experiment, and where its files are. */
+static int expand(struct pl_session *s)
 {
     int rc = pl_experiment_new(s->config, &s->experiment);
     if (rc) return rc;
@@ -317,6 +316,17 @@ int pl_session_open(struct pl_session *s)
     s->checkpoints = PL_NEW(pl_session_jobs(s), char *);
     s->finished = PL_NEW(pl_session_jobs(s), bool);
     s->results = PL_NEW(pl_session_jobs(s), struct pl_run_result);
+    for (int j = 0; j < pl_session_jobs(s); j++)
+        s->checkpoints[j] =
+            pl_printf("%s/%s-%llu.ckpt", s->folder, pl_session_arm(s, j)->name,
+                      (unsigned long long)pl_session_seed(s, j));
+    return 0;
+}
+
+int pl_session_open(struct pl_session *s)
+{
+    int rc = expand(s);
+    if (rc) return rc;
     rc = try_report(s);
     if (!rc) rc = pl_experiment_data(&s->experiment);
     if (!rc) rc = probe(s);
@@ -330,6 +340,18 @@ int pl_session_open(struct pl_session *s)
     choose_threads(s);
     s->snapshot = pl_clock();
     return rc;
+}
+
+int pl_session_join(struct pl_session *s)
+{
+    int rc = expand(s);
+    if (!rc) rc = pl_experiment_data(&s->experiment);
+    if (rc) return rc;
+    pl_session_load(s);
+    for (int j = 0; s->save && j < pl_session_jobs(s); j++)
+        s->finished[j] &= pl_job_saved(&s->experiment, j, true);
+    choose_threads(s);
+    return 0;
 }
 
 /* Also temporaries that a killed process left: ".NAME.ckpt.tmp-PID". */

@@ -45,6 +45,9 @@ static inline uint64_t pl_session_seed(const struct pl_session *s, int job)
  * folder of checkpoints and take what is in it when resuming. Errors: those of the
  * parts. */
 int pl_session_open(struct pl_session *s);
+/* The same on a rank of an MPI job that is not the first, when the first has opened: the
+ * experiment and the paths; touches no file. */
+int pl_session_join(struct pl_session *s);
 /* Results from the checkpoints, as far as they go. */
 void pl_session_load(struct pl_session *s);
 /* Everything so far as a trace with this status; caller frees. */

@@ -11,6 +11,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/mpi.h"
 #include "base/pool.h"
 
 enum message_kind { MSG_ROWS, MSG_EVAL, MSG_ERROR };
@@ -211,6 +212,7 @@ static void begin_progress(struct pool *p)
 
 int pl_workers_run(const struct pl_workers_spec *spec, int *signal)
 {
+    if (pl_mpi_size() > 1) return pl_workers_run_ranks(spec, &stop_signal, signal);
     struct pool p = {.spec = spec, .n_jobs = pl_experiment_jobs(spec->experiment)};
     if (pipe(p.pipe)) return pl_fail(PL_EIO, "pipe: %s", strerror(errno));
     p.pid = PL_NEW(p.n_jobs, pid_t);

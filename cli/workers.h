@@ -29,5 +29,9 @@ int pl_workers_signal(void);
  * the jobs after writing their checkpoints: PL_EINTR, and *signal says which. A failing
  * job stops the others in the same way: its own error with the job's name. */
 int pl_workers_run(const struct pl_workers_spec *spec, int *signal);
+/* The same on the ranks of an MPI job, one job at a time on all of them; stop: the flag
+ * that signals set. Part of pl_workers_run. */
+int pl_workers_run_ranks(const struct pl_workers_spec *spec,
+                         const volatile sig_atomic_t *stop, int *signal);
 
 #endif

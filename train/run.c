@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/mpi.h"
 #include "train/checkpoint.h"
 
 static bool diverged(const struct pl_run_spec *spec, double loss)
@@ -69,7 +70,7 @@ static int update(struct pl_run_state *run)
 static int checkpoint_if_due(struct pl_run_state *run)
 {
     const struct pl_run_spec *spec = run->spec;
-    if (!spec->checkpoint) return 0;
+    if (!spec->checkpoint || spec->rank) return 0;
     bool due =
         spec->checkpoint_updates > 0 && run->next % spec->checkpoint_updates == 0;
     if (!due && spec->checkpoint_s > 0)
@@ -80,6 +81,13 @@ static int checkpoint_if_due(struct pl_run_state *run)
     return rc;
 }
 
+/* Ranks leave the loop together. */
+static bool stopped(const struct pl_run_spec *spec)
+{
+    bool stop = spec->stop && *spec->stop;
+    return spec->ranks > 1 ? pl_mpi_max(stop) : stop;
+}
+
 static int train(struct pl_run_state *run)
 {
     const struct pl_run_spec *spec = run->spec;
@@ -87,14 +95,14 @@ static int train(struct pl_run_state *run)
     run->result.status = PL_RUN_INTERRUPTED;
     if (run->next == 0 && run->result.n_evals == 0) rc = evaluate(run, 0);
     while (!rc && run->result.status != PL_RUN_DIVERGED &&
-           run->next < spec->versions->updates && !(spec->stop && *spec->stop)) {
+           run->next < spec->versions->updates && !stopped(spec)) {
         rc = update(run);
         if (!rc && run->result.status != PL_RUN_DIVERGED) rc = checkpoint_if_due(run);
     }
     if (rc) return rc;
     if (run->result.status != PL_RUN_DIVERGED && run->next == spec->versions->updates)
         run->result.status = PL_RUN_DONE;
-    return spec->checkpoint ? pl_checkpoint_save(run) : 0;
+    return spec->checkpoint && !spec->rank ? pl_checkpoint_save(run) : 0;
 }
 
 /* Continue where the checkpoint stands; *finished when there is nothing left to do. */
@@ -109,7 +117,7 @@ static int resume(struct pl_run_state *run, bool *finished)
 static int save_weights(struct pl_run_state *run)
 {
     const struct pl_run_spec *spec = run->spec;
-    if (!spec->save || run->result.status == PL_RUN_DIVERGED) return 0;
+    if (!spec->save || spec->rank || run->result.status == PL_RUN_DIVERGED) return 0;
     for (int s = 0; s < run->plan.n_stages; s++)
         run->forward[s] = pl_wstore_stored(&run->store, s);
     return spec->save(spec->files, run->next, run->forward);
@@ -123,6 +131,7 @@ int pl_run(const struct pl_run_spec *spec, struct pl_run_result *out)
     if (rc) return rc;
     if (spec->resume && spec->checkpoint && !access(spec->checkpoint, F_OK))
         rc = resume(&run, &finished);
+    if (!rc && spec->ranks > 1) pl_mpi_max(0); /* all have read before one may write */
     if (!rc && !finished) rc = train(&run);
     if (!rc) rc = save_weights(&run);
     if (!rc) {

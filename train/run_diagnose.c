@@ -107,8 +107,10 @@ int pl_run_fresh(struct pl_run_state *run, int64_t n)
                                 sizeof(float) * run->plan.stages[s].floats);
     }
     if (!rc)
-        rc = spec->problem->type->gradient(spec->problem, &batch, run->forward,
-                                           run->backward, 1, run->wanted, &loss);
+        rc = spec->problem->type->gradient(
+            spec->problem, &batch, run->forward, run->backward,
+            pl_run_split(spec) ? 1.0 / spec->ranks : 1, run->wanted, &loss);
+    if (!rc) pl_run_gather(run, d->gradient, &loss);
     if (!rc) rc = pl_run_clip(run, d->gradient);
     for (int s = 0; s < run->plan.n_stages && !rc; s++) rc = fresh_update(run, n, s);
     return rc;

@@ -182,6 +182,14 @@ int pl_run_check(const struct pl_run_spec *spec)
                        "train.batch: %d sequences do not split into %d "
                        "microbatches",
                        spec->batch, v->m);
+    if (pl_run_split(spec) && spec->batch / v->m % spec->ranks)
+        return pl_fail(PL_ECONFIG,
+                       "train.batch: %d sequences in %d microbatches do not split over "
+                       "%d ranks",
+                       spec->batch, v->m, spec->ranks);
+    if (pl_run_split(spec) && !spec->device->host_memory)
+        return pl_fail(PL_EUNSUP, "train.device: %s cannot train on several ranks yet",
+                       spec->device->name);
     if (spec->data && spec->T < 1)
         return pl_fail(PL_ECONFIG, "train.seq: %d, expected at least 1", spec->T);
     int rc = check_map(v);

@@ -76,8 +76,13 @@ int pl_run_enter(struct pl_run_state *run, int64_t n, bool resumed);
 int pl_run_gradient(struct pl_run_state *run, int64_t n, struct pl_row *row);
 /* Clip, optimizer, corrector; the rest of the row. */
 int pl_run_apply(struct pl_run_state *run, int64_t n, struct pl_row *row);
-/* Sequences first .. first+B-1 of the training order, on the device. */
+/* Sequences first .. first+B-1 of the training order, on the device; of them this rank's
+ * part. */
 int pl_run_batch(struct pl_run_state *run, int64_t first, int B, struct pl_batch *out);
+/* Is the work of a batch split over ranks? Then the sum over ranks of gradients (each
+ * scaled by 1/ranks) and of a loss (divided likewise here). */
+bool pl_run_split(const struct pl_run_spec *spec);
+void pl_run_gather(struct pl_run_state *run, float *const *grads, double *loss);
 /* Scale gradients to the limit of their scope; run->norms and run->norm get the
  * norms before. */
 int pl_run_clip(struct pl_run_state *run, float *const *grads);

@@ -4,9 +4,30 @@
 
 #include <math.h>
 
+#include "base/mpi.h"
+
+bool pl_run_split(const struct pl_run_spec *spec)
+{
+    return spec->ranks > 1 && spec->data;
+}
+
+void pl_run_gather(struct pl_run_state *run, float *const *grads, double *loss)
+{
+    const struct pl_run_spec *spec = run->spec;
+    if (!pl_run_split(spec)) return;
+    for (int s = 0; s < run->plan.n_stages; s++)
+        pl_mpi_sum(grads[s], run->plan.stages[s].floats);
+    *loss /= spec->ranks;
+    pl_mpi_sum_reals(loss, 1);
+}
+
 int pl_run_batch(struct pl_run_state *run, int64_t first, int B, struct pl_batch *out)
 {
     const struct pl_run_spec *spec = run->spec;
+    if (pl_run_split(spec)) {
+        B /= spec->ranks;
+        first += (int64_t)spec->rank * B;
+    }
     const size_t T = (size_t)spec->T, n = (size_t)B * T;
     *out = (struct pl_batch){.B = B, .T = spec->T, .seed = spec->seed, .index = first};
     if (!spec->data) return 0;
@@ -27,6 +48,7 @@ static int gradient_at(struct pl_run_state *run, const struct pl_batch *batch,
                        double scale, double *loss)
 {
     struct pl_problem *problem = run->spec->problem;
+    if (pl_run_split(run->spec)) scale /= run->spec->ranks;
     return problem->type->gradient(problem, batch, run->forward, run->backward, scale,
                                    run->wanted, loss);
 }
@@ -103,6 +125,7 @@ int pl_run_gradient(struct pl_run_state *run, int64_t n, struct pl_row *row)
                         n * spec->batch + (int64_t)i * B, B, 1.0 / parts, &loss);
         row->loss += loss / parts;
     }
+    if (!rc) pl_run_gather(run, run->grads, &row->loss);
     return rc;
 }
 
