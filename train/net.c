@@ -58,6 +58,7 @@ static int net_gradient(struct pl_problem *p, const struct pl_batch *batch,
     struct pl_pass pass = {.batch = batch,
                            .rows = batch->B * batch->T,
                            .weights = wf,
+                           .back = wb,
                            .grads = grads,
                            .scale = scale};
     int rc = forward(net, &pass);

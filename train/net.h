@@ -52,6 +52,7 @@ struct pl_pass {
     const struct pl_batch *batch;
     int rows;                    /* B * T */
     const float *const *weights; /* blocks by stage: forward's, then backward's */
+    const float *const *back;    /* backward's, known to the head in forward */
     float *const *grads;         /* NULL: loss only */
     double scale;
     double loss; /* set by the head: mean over rows */

@@ -1,13 +1,26 @@
 /* loss = mean over rows of -log softmax(Whead y)[target], y = norm(x). Tied:
  * Whead is the embedding table (Press & Wolf, arXiv 1608.05859), wherever its stage is.
- */
+ *
+ * Logits exist for a chunk of rows at a time: where gradients are wanted, forward turns
+ * a chunk's logits into their gradient and adds up that of Whead and y at once, with
+ * backward's weights, so nothing of (rows, vocab) is kept (as in Liger's fused linear
+ * cross-entropy, arXiv 2410.10989). */
 #include "train/layers/linear.h"
 #include "train/layers/norm.h"
 #include "train/net.h"
 
-enum { LOGITS, NORMED, STATS };
+enum { LOGITS, NORMED, STATS, DNORMED };
 enum { GAIN, SHIFT, WHEAD };
-enum { DNORMED };
+
+/* Rows of a chunk: 16 MiB of logits, but enough for products that do not wait for
+ * Whead's gradient; a multiple of what a product sums at a time (host_gemm.h). */
+static int chunk_rows(const struct pl_net *net)
+{
+    enum { FLOATS = 1 << 22, FEWEST = 512 };
+    int rows = FLOATS / net->model.vocab / FEWEST * FEWEST;
+    if (rows < FEWEST) rows = FEWEST;
+    return rows < net->max_rows ? rows : net->max_rows;
+}
 
 static void declare(struct pl_net *net, struct pl_layer *l)
 {
@@ -17,46 +30,63 @@ static void declare(struct pl_net *net, struct pl_layer *l)
                               : pl_net_param(net, l, PL_PARAM_HEAD, m->vocab, m->hidden,
                                              pl_net_fill(m, false), "lm_head.weight");
     size_t rows = (size_t)net->max_rows;
-    l->buffer_floats[LOGITS] = rows * (size_t)m->vocab;
+    l->buffer_floats[LOGITS] = (size_t)chunk_rows(net) * (size_t)m->vocab;
     l->buffer_floats[NORMED] = rows * (size_t)m->hidden;
     l->buffer_floats[STATS] = pl_norm_stats(m, rows);
-    l->scratch_floats[DNORMED] = rows * (size_t)m->hidden;
+    l->buffer_floats[DNORMED] = rows * (size_t)m->hidden;
+}
+
+/* Logits of rows from `first`, their loss, and with grads what follows from it. */
+static int chunk(const struct pl_net *net, const struct pl_layer *l,
+                 struct pl_pass *pass, int first, int rows)
+{
+    const struct pl_device *dev = net->dev;
+    const int d = net->model.hidden, vocab = net->model.vocab;
+    const struct pl_pass back = {.weights = pass->back, .grads = pass->grads};
+    const size_t at = (size_t)first * (size_t)d;
+    float *logits = l->buffer[LOGITS], *y = l->buffer[NORMED] + at;
+    /* scale carries "mean over rows" into every gradient; 0 keeps xent from making one
+     */
+    float scale = pass->grads ? (float)(pass->scale / pass->rows) : 0;
+    double loss;
+    int rc = pl_linear(dev, rows, d, vocab, y,
+                       pl_net_weight(net, pass, l->param[WHEAD]), 0, logits);
+    if (!rc)
+        rc = dev->xent(rows, vocab, logits, pass->batch->targets + first, scale, &loss);
+    if (rc) return rc;
+    pass->loss += loss;
+    if (!pass->grads) return 0;
+    rc = pl_linear_dw(dev, rows, d, vocab, logits, y,
+                      pl_net_grad(net, &back, l->param[WHEAD]));
+    return rc ? rc
+              : pl_linear_dx(dev, rows, d, vocab, logits,
+                             pl_net_weight(net, &back, l->param[WHEAD]),
+                             l->buffer[DNORMED] + at);
 }
 
 static int forward(const struct pl_net *net, const struct pl_layer *l,
                    struct pl_pass *pass)
 {
-    const struct pl_device *dev = net->dev;
-    int rows = pass->rows, d = net->model.hidden, vocab = net->model.vocab, rc;
-    float *const *b = l->buffer;
-    /* scale carries "mean over rows" into every gradient; 0 keeps xent from making one
-     */
-    float scale = pass->grads ? (float)(pass->scale / rows) : 0;
-    if ((rc = pl_norm(net, pass, &l->param[GAIN], l->in, b[NORMED], b[STATS])) ||
-        (rc = pl_linear(dev, rows, d, vocab, b[NORMED],
-                        pl_net_weight(net, pass, l->param[WHEAD]), 0, b[LOGITS])) ||
-        (rc = dev->xent(rows, vocab, b[LOGITS], pass->batch->targets, scale,
-                        &pass->loss)))
-        return rc;
-    pass->loss /= rows;
-    return 0;
+    const int most = chunk_rows(net);
+    int rc =
+        pl_norm(net, pass, &l->param[GAIN], l->in, l->buffer[NORMED], l->buffer[STATS]);
+    pass->loss = 0;
+    for (int first = 0, rows; first < pass->rows && !rc; first += rows) {
+        rows = pass->rows - first < most ? pass->rows - first : most;
+        rc = chunk(net, l, pass, first, rows);
+    }
+    pass->loss /= pass->rows;
+    return rc;
 }
 
 static int backward(const struct pl_net *net, const struct pl_layer *l,
                     struct pl_pass *pass)
 {
-    const struct pl_device *dev = net->dev;
-    int rows = pass->rows, d = net->model.hidden, vocab = net->model.vocab, rc;
-    float *const *b = l->buffer, *const *scratch = net->scratch;
-    if ((rc = pl_linear_dw(dev, rows, d, vocab, b[LOGITS], b[NORMED],
-                           pl_net_grad(net, pass, l->param[WHEAD]))) ||
-        (rc = pl_linear_dx(dev, rows, d, vocab, b[LOGITS],
-                           pl_net_weight(net, pass, l->param[WHEAD]),
-                           scratch[DNORMED])) ||
-        (rc = dev->zero(net->dx, sizeof(float) * (size_t)rows * (size_t)d)))
-        return rc;
-    return pl_norm_back(net, pass, &l->param[GAIN], l->in, b[STATS], scratch[DNORMED],
-                        net->dx);
+    const size_t floats = (size_t)pass->rows * (size_t)net->model.hidden;
+    int rc = net->dev->zero(net->dx, sizeof(float) * floats);
+    return rc ? rc
+              : pl_norm_back(net, pass, &l->param[GAIN], l->in, l->buffer[STATS],
+                             l->buffer[DNORMED], net->dx);
 }
 
 const struct pl_layer_type pl_layer_head = {
