@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <threads.h>
 
-enum { ALIGN = 16 }; /* floats */
+enum { SCRATCH = 2 << 20 }; /* bytes that a thread starts with: a huge page */
 
 struct scratch {
     size_t floats;
@@ -25,7 +25,7 @@ static tss_t key;
 static void scratch_free(void *object)
 {
     struct scratch *s = object;
-    free(s->block);
+    pl_hostmem_release(s->block);
     free(s);
 }
 
@@ -43,12 +43,15 @@ float *pl_host_scratch(size_t floats)
         if (tss_set(key, s) != thrd_success) abort();
     }
     if (s->floats < floats) {
-        free(s->block);
-        s->block = PL_NEW(floats + ALIGN, float);
-        s->floats = floats;
+        const size_t bytes = sizeof(float) * floats;
+        pl_hostmem_release(s->block);
+        void *block;
+        if (pl_hostmem_alloc(bytes < SCRATCH ? SCRATCH : bytes, &block))
+            block = pl_alloc(SIZE_MAX, bytes); /* does not return */
+        s->block = block;
+        s->floats = (bytes < SCRATCH ? SCRATCH : bytes) / sizeof(float);
     }
-    uintptr_t bytes = ALIGN * sizeof(float);
-    return (float *)(((uintptr_t)s->block + bytes - 1) / bytes * bytes);
+    return s->block;
 }
 
 /* Rows of one part. */

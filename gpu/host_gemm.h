@@ -29,6 +29,10 @@ tile_of(int rows, int vectors, bool packed, const struct tile *t)
     for (int r = 0; r < rows; r++) sum[r][0] = sum[r][1] = (vec){0};
 #pragma GCC unroll 16
     for (int r = 0; r < rows; r += 3) third[r / 3] = a + (size_t)r * row;
+    for (int r = 0; r < rows; r++) {
+        __builtin_prefetch(t->c + (size_t)r * t->ldc, 1);
+        if (vectors == 2) __builtin_prefetch(t->c + (size_t)r * t->ldc + LANES, 1);
+    }
     for (int k = t->K; k > 0; k--, b += step) {
         vec b0 = *(const loose_vec *)b, b1 = b0;
         if (vectors == 2) b1 = *(const loose_vec *)(b + LANES);

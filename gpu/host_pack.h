@@ -141,6 +141,20 @@ static struct panels pack_right(int K, int N, struct strided b, float *out)
     return (struct panels){out, panel_stride(K, PANEL), PANEL};
 }
 
+/* TILE_ROWS numbers, by vectors that overlap where two cover them. */
+static inline void copy_tile_rows(const float *from, float *to)
+{
+    if (TILE_ROWS > LANES) {
+        memcpy(to, from, TILE_ROWS * sizeof *to);
+        return;
+    }
+    typedef float half __attribute__((vector_size(2 * LANES), aligned(4), may_alias));
+    enum { LAST = TILE_ROWS - LANES / 2 };
+    half first = *(const half *)from, last = *(const half *)(from + LAST);
+    *(half *)to = first;
+    *(half *)(to + LAST) = last;
+}
+
 /* Left-hand factor a (M,K) with row stride 1, to `out` of left_floats. */
 static struct panels pack_left(int M, int K, struct strided a, float *out)
 {
@@ -150,7 +164,7 @@ static struct panels pack_left(int M, int K, struct strided a, float *out)
         float *to = out;
         int i = 0;
         for (; i + TILE_ROWS <= M; i += TILE_ROWS, to += p.stride)
-            memcpy(to, from + i, TILE_ROWS * sizeof *to);
+            copy_tile_rows(from + i, to);
         if (i == M) continue;
         for (int r = 0; r < TILE_ROWS; r++) to[r] = i + r < M ? from[i + r] : 0;
     }
