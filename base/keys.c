@@ -32,6 +32,7 @@ static const char *const mlps[] = {"swiglu", "gelu", NULL};
 static const char *const biases[] = {"none", "qkv", "attention", "all", NULL};
 static const char *const recomputes[] = {"none", "selective", "full", NULL};
 static const char *const qk_norms[] = {"none", "head", "full", NULL};
+static const char *const scorings[] = {"softmax", "sigmoid", NULL};
 static const char *const inits[] = {"scaled", "normal", "truncated", "width", NULL};
 
 const struct pl_key pl_keys[] = {
@@ -176,6 +177,22 @@ const struct pl_key pl_keys[] = {
     BOOL("model.shared_gate", "no", "sigmoid gate of the shared experts (Qwen2-MoE)"),
     BOOL("model.router_bias", "no", "a bias for each expert (DeepSeek-V3)"),
     INT("model.dense_layers", "0", 0, 10000, "", "first layers, without experts"),
+    NAME("model.scoring_func", "softmax", scorings,
+         "router: scores of the experts"),
+    BOOL("model.norm_topk_prob", "no",
+         "router: divide the weights of a token's experts by their sum; with softmax "
+         "the same as top-k before softmax (Mixtral, Megatron)"),
+    REAL("model.routed_scaling_factor", "1", 1e-6, 1e6, "",
+         "router: factor of the weights (DeepSeek-V3 2.5)"),
+    REAL("model.aux_loss_coef", "0", 0, 1e6, "",
+         "router: coefficient of the load-balance loss E sum f_i P_i of each layer "
+         "(Switch, Megatron; Hugging Face's differs by the k in f and joins the layers)"),
+    BOOL("model.seq_aux", "no",
+         "router: load balance over each sequence (DeepSeek), not each microbatch"),
+    REAL("model.z_loss_coef", "0", 0, 1e6, "",
+         "router: coefficient of the mean squared log-sum-exp of the logits"),
+    REAL("model.router_bias_rate", "1e-3", 0, 10, "",
+         "router_bias: step against the sign of the excess load in each update"),
     INT("model.q_lora_rank", "0", 0, 1048576, "",
         "latent attention: width of the compressed query; 0: not compressed"),
     INT("model.kv_lora_rank", "0", 0, 1048576, "",

@@ -24,6 +24,25 @@ struct pl_attention_shape {
     int B, T, heads, kv_heads, head_dim;
 };
 
+/* A router: every row chooses `chosen` of `experts`. Arrays are device memory, written
+ * by route(). Rows sorted by expert, then by row: slot k holds row of_slot[k]. */
+struct pl_routing {
+    int rows, experts, chosen;
+    int group;     /* rows over which the load is balanced; divides rows */
+    bool sigmoid;  /* score s = sigmoid(z), else softmax(z), z the logits of a row */
+    bool normed;   /* weight s / (sum of the chosen s + 1e-20), else s; */
+    float scale;   /* times this */
+    float balance; /* coefficient of mean over groups of E sum_i f_i P_i, f_i = share of
+                      choices that fell on i, P_i = mean of s_i / sum s */
+    float z;       /* of the mean over rows of (log sum exp z)^2 */
+    float *score;  /* (rows, experts) */
+    float *weight; /* (rows, chosen) */
+    int32_t *expert;  /* (rows, chosen), best first */
+    int32_t *slot;    /* (rows, chosen) */
+    int32_t *of_slot; /* (rows * chosen) */
+    int32_t *load;    /* (rows / group + 1, experts) choices by group; last: of all */
+};
+
 struct pl_adamw_args {
     double eta, decay; /* u includes eta * decay * w */
     double beta1, beta2, eps;
@@ -123,6 +142,22 @@ struct pl_device {
      * back: dx (period,d) += sums of dy's rows (row order). */
     int (*add_rows)(int rows, int period, int d, const float *x, float *y);
     int (*add_rows_back)(int rows, int period, int d, const float *dy, float *dx);
+
+    /* Every row's experts: the largest s + bias (bias (experts), NULL: 0), of equals
+     * the lower number. *loss = balance and z terms (not computed where their
+     * coefficients are 0). back: dlogits = what dweight (rows, chosen) and factor times
+     * those terms say of the logits. */
+    int (*route)(const struct pl_routing *route, const float *logits, const float *bias,
+                 double *loss);
+    int (*route_back)(const struct pl_routing *route, const float *logits,
+                      const float *dweight, float factor, float *dlogits);
+
+    /* y (rows,d) += sum_j w[r,j] x[slot[r,j]], j < n in order; w NULL: ones.
+     * back: dx[slot[r,j]] = w[r,j] dy[r], dw[r,j] = x[slot[r,j]] . dy[r]. */
+    int (*combine)(int rows, int n, int d, const int32_t *slot, const float *w,
+                   const float *x, float *y);
+    int (*combine_back)(int rows, int n, int d, const int32_t *slot, const float *w,
+                        const float *x, const float *dy, float *dx, float *dw);
 
     /* Rotary embedding (half-split pairs i, i + head_dim/2; angle
      * t theta^(-2i/head_dim)) in place on n_heads heads of head_dim at the start of

@@ -12,6 +12,7 @@ enum { LANES = 16, TILE_ROWS = 12 };
 #include "gpu/host_math.h"
 #include "gpu/host_layers.h"
 #include "gpu/host_blocks.h"
+#include "gpu/host_moe.h"
 #include "gpu/host_vector.h"
 #include "gpu/host_attention.h"
 #endif

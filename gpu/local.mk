@@ -4,11 +4,11 @@
 noinst_LIBRARIES += %D%/libgpu.a
 %C%_libgpu_a_SOURCES = %D%/device.c %D%/device.h %D%/ops.h %D%/hostmem.c %D%/hostmem.h \
   %D%/svd.c %D%/svd.h %D%/ref.c %D%/ref.h %D%/ref_vector.c %D%/ref_layers.c \
-  %D%/ref_attention.c %D%/ref_blocks.c \
+  %D%/ref_attention.c %D%/ref_blocks.c %D%/ref_moe.c \
   %D%/host_lapack.c %D%/host_lapack.h \
   %D%/host.c %D%/host.h %D%/host_base.c %D%/host_avx2.c %D%/host_avx512.c \
   %D%/host_pack.h %D%/host_gemm.h %D%/host_math.h %D%/host_layers.h %D%/host_vector.h \
-  %D%/host_blocks.h %D%/host_attention.h
+  %D%/host_blocks.h %D%/host_moe.h %D%/host_attention.h
 %C%_libgpu_a_CPPFLAGS = $(AM_CPPFLAGS) $(OPENBLAS_CFLAGS)
 %C%_libgpu_a_CFLAGS = $(AM_CFLAGS) -fopenmp-simd -fno-trapping-math -Wno-psabi
 
@@ -16,10 +16,10 @@ noinst_LIBRARIES += %D%/libgpu.a
 # made by nvcc, put beside the program and installed where the loader looks last.
 %C%_libgpu_a_SOURCES += %D%/cuda_load.c %D%/cuda_load.h %D%/cuda_plugin.h
 %C%_libgpu_a_CPPFLAGS += -DPKGLIBDIR='"$(pkglibdir)"'
-EXTRA_DIST += %D%/cuda.cu %D%/cuda_vector.cu %D%/cuda_matrix.cu %D%/cuda_layers.cu %D%/cuda_attention.cu %D%/cuda_blocks.cu \
+EXTRA_DIST += %D%/cuda.cu %D%/cuda_vector.cu %D%/cuda_matrix.cu %D%/cuda_layers.cu %D%/cuda_attention.cu %D%/cuda_blocks.cu %D%/cuda_moe.cu \
   %D%/cuda_device.cuh
 cuda_objects = %D%/cuda.o %D%/cuda_vector.o %D%/cuda_matrix.o %D%/cuda_layers.o %D%/cuda_attention.o \
-  %D%/cuda_blocks.o
+  %D%/cuda_blocks.o %D%/cuda_moe.o
 
 AM_V_NVCC = $(am__v_NVCC_@AM_V@)
 am__v_NVCC_ = $(am__v_NVCC_@AM_DEFAULT_V@)
@@ -45,5 +45,6 @@ endif
 -include %D%/cuda_layers.Pcu
 -include %D%/cuda_attention.Pcu
 -include %D%/cuda_blocks.Pcu
+-include %D%/cuda_moe.Pcu
 MOSTLYCLEANFILES += %D%/cuda.Pcu %D%/cuda_vector.Pcu %D%/cuda_matrix.Pcu %D%/cuda_layers.Pcu \
-  %D%/cuda_attention.Pcu %D%/cuda_blocks.Pcu
+  %D%/cuda_attention.Pcu %D%/cuda_blocks.Pcu %D%/cuda_moe.Pcu

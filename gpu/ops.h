@@ -50,6 +50,16 @@
       (rows, period, d, x, y))                                                         \
     X(p, add_rows_back, (int rows, int period, int d, const float *dy, float *dx),     \
       (rows, period, d, dy, dx))                                                       \
+    X(p, route, (const struct pl_routing *route, const float *logits,                    \
+                 const float *bias, double *loss), (route, logits, bias, loss))        \
+    X(p, route_back, (const struct pl_routing *route, const float *logits,               \
+                      const float *dweight, float factor, float *dlogits),             \
+      (route, logits, dweight, factor, dlogits))                                       \
+    X(p, combine, (int rows, int n, int d, const int32_t *slot, const float *w,        \
+                   const float *x, float *y), (rows, n, d, slot, w, x, y))             \
+    X(p, combine_back, (int rows, int n, int d, const int32_t *slot, const float *w,   \
+                        const float *x, const float *dy, float *dx, float *dw),        \
+      (rows, n, d, slot, w, x, dy, dx, dw))                                            \
     X(p, rope, (int rows, int T, int n_heads, int head_dim, int ld, double theta,      \
                 int direction, float *x),                                              \
       (rows, T, n_heads, head_dim, ld, theta, direction, x))                           \

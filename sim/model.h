@@ -15,8 +15,10 @@ enum pl_mlp { PL_MLP_SWIGLU, PL_MLP_GELU };
 enum pl_bias { PL_BIAS_NONE, PL_BIAS_QKV, PL_BIAS_ATTENTION, PL_BIAS_ALL };
 /* none; gain of one head (Qwen3); gain over all heads (OLMoE) */
 enum pl_qk_norm { PL_QK_NONE, PL_QK_HEAD, PL_QK_FULL };
-/* Initial matrices: normal and, where a residual branch ends, over sqrt(2 layers); plain
- * normal; normal cut at 3 sd; as the first with sd hidden^-1/2. */
+/* What a router makes of its logits: probabilities, or each expert's own score. */
+enum pl_scoring { PL_SCORING_SOFTMAX, PL_SCORING_SIGMOID };
+/* Initial matrices: normal and, where a residual branch ends, over sqrt(2 layers);
+ * plain normal; normal cut at 3 sd; as the first with sd hidden^-1/2. */
 enum pl_init { PL_INIT_SCALED, PL_INIT_NORMAL, PL_INIT_TRUNCATED, PL_INIT_WIDTH };
 
 struct pl_model {
@@ -41,6 +43,12 @@ struct pl_model {
     bool shared_gate;               /* sigmoid gate of the shared output (Qwen2-MoE) */
     bool router_bias;               /* one number an expert (DeepSeek-V3) */
     int dense_layers;               /* first layers, whose MLP is dense */
+    enum pl_scoring scoring;
+    bool norm_topk;          /* weights of a token's experts sum to 1, before: */
+    double routed_scale;     /* factor of the weights; 0: 1 */
+    double aux_loss, z_loss; /* coefficients of the router's losses, of each layer */
+    bool seq_aux;            /* aux_loss over each sequence, not each microbatch */
+    double bias_rate;        /* step of router_bias; 0: it stays 0 */
 
     /* Latent attention (DeepSeek); kv_lora_rank == 0: ordinary. */
     int q_lora_rank; /* 0: queries straight from hidden */

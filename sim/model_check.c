@@ -78,6 +78,12 @@ static int check_experts(const struct pl_model *m)
         return pl_fail(PL_ECONFIG,
                        "model.dense_layers is %d, expected less than model.layers (%d)",
                        m->dense_layers, m->layers);
+    if (!(m->routed_scale >= 0) || !(m->aux_loss >= 0) || !(m->z_loss >= 0) ||
+        !(m->bias_rate >= 0))
+        return pl_fail(PL_ECONFIG,
+                       "model.routed_scaling_factor, aux_loss_coef, z_loss_coef and "
+                       "router_bias_rate are %g, %g, %g, %g, expected 0 or more",
+                       m->routed_scale, m->aux_loss, m->z_loss, m->bias_rate);
     if (m->shared_gate && !m->shared_ffn)
         return pl_fail(PL_ECONFIG,
                        "model.shared_gate is yes but model.shared_ffn is 0");
@@ -127,7 +133,6 @@ int pl_model_check_trainable(const struct pl_model *m)
         const char *key, *wanted;
     } cases[] = {
         {m->dropout, "dropout", "no (as nanoGPT and llm.c train)"},
-        {m->experts != 0, "experts", "0"},
         {m->kv_lora_rank != 0, "kv_lora_rank", "0: latent attention is only simulated"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)

@@ -118,6 +118,14 @@ static void import_experts(struct importer *in, const char *experts, const char 
     copy(in, width, "expert_ffn", 1, WIDTH, -1);
 }
 
+/* How the router weighs and is balanced: members of Hugging Face's name. */
+static void import_router(struct importer *in, bool normed)
+{
+    copy_real(in, "router_aux_loss_coef", "aux_loss_coef", 0, 1e6);
+    put_text(in, "norm_topk_prob",
+             get_bool(in, "norm_topk_prob", normed) ? "yes" : "no");
+}
+
 /* Qwen: layers without experts must be the first ones. */
 static void import_sparse_step(struct importer *in)
 {
@@ -157,6 +165,7 @@ static void import_qwen2_moe(struct importer *in)
     import_qwen2(in);
     import_experts(in, "num_experts", "moe_intermediate_size");
     import_sparse_step(in);
+    import_router(in, false);
     copy(in, "shared_expert_intermediate_size", "shared_ffn", 1, WIDTH, -1);
     put_text(in, "shared_gate", "yes");
 }
@@ -166,6 +175,7 @@ static void import_qwen3_moe(struct importer *in)
     import_common(in, 0);
     import_biases(in);
     put_text(in, "qk_norm", "head");
+    import_router(in, false);
     import_experts(in, "num_experts", "moe_intermediate_size");
     import_sparse_step(in);
 }
@@ -173,6 +183,7 @@ static void import_qwen3_moe(struct importer *in)
 static void import_mixtral(struct importer *in)
 {
     import_common(in, 0);
+    import_router(in, true);
     import_experts(in, "num_local_experts", "intermediate_size");
 }
 
@@ -180,11 +191,13 @@ static void import_olmoe(struct importer *in)
 {
     import_common(in, 0);
     import_biases(in);
+    import_router(in, false);
     import_experts(in, "num_experts", "intermediate_size");
     put_text(in, "qk_norm", "full");
 }
 
-static void import_deepseek(struct importer *in)
+/* v3: sigmoid scores, normed, with selection biases. */
+static void import_deepseek(struct importer *in, bool v3)
 {
     import_common(in, 0);
     if (get_bool(in, "attention_bias", false))
@@ -197,6 +210,12 @@ static void import_deepseek(struct importer *in)
     if (in->rc || !pl_json_has(in->root, "n_routed_experts")) return;
     import_experts(in, "n_routed_experts", "moe_intermediate_size");
     get(in, "moe_layer_freq", 1, 1, 1);
+    copy_real(in, "aux_loss_alpha", "aux_loss_coef", 0, 1e6);
+    copy_real(in, "routed_scaling_factor", "routed_scaling_factor", 1e-6, 1e6);
+    put_text(in, "norm_topk_prob", get_bool(in, "norm_topk_prob", v3) ? "yes" : "no");
+    put_text(in, "scoring_func", v3 ? "sigmoid" : "softmax");
+    put_text(in, "router_bias", v3 ? "yes" : "no");
+    put_text(in, "seq_aux", get_bool(in, "seq_aux", true) ? "yes" : "no");
     copy(in, "first_k_dense_replace", "dense_layers", 0, 10000, 0);
     int64_t shared = get(in, "n_shared_experts", 0, COUNT, 0);
     int64_t width = shared * get(in, "moe_intermediate_size", 1, WIDTH, -1);
@@ -204,11 +223,14 @@ static void import_deepseek(struct importer *in)
     put(in, "shared_ffn", width);
 }
 
+static void import_deepseek_v2(struct importer *in)
+{
+    import_deepseek(in, false);
+}
+
 static void import_deepseek_v3(struct importer *in)
 {
-    import_deepseek(in);
-    if (!in->rc && pl_json_has(in->root, "n_routed_experts"))
-        put_text(in, "router_bias", "yes");
+    import_deepseek(in, true);
 }
 
 static void import_gpt2(struct importer *in)
@@ -244,7 +266,7 @@ static const struct {
     {"qwen3_moe", import_qwen3_moe},
     {"mixtral", import_mixtral},
     {"olmoe", import_olmoe},
-    {"deepseek_v2", import_deepseek},
+    {"deepseek_v2", import_deepseek_v2},
     {"deepseek_v3", import_deepseek_v3},
     {"gpt2", import_gpt2},
 };

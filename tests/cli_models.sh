@@ -34,6 +34,17 @@ learns() { ends_low "$@"; ok $? "$1 learns"; }
 learns GPT-2 'norm: layernorm, mlp: gelu, bias: all, positions: 32, tied: yes'
 learns Qwen3 'kv_heads: 2, head_dim: 12, qk_norm: head'
 learns 'mixture of switches' 'norm: layernorm, bias: qkv, qk_norm: full, init: normal'
+moe='experts: 8, experts_per_token: 2, expert_ffn: 24, aux_loss_coef: 0.01'
+learns OLMoE "$moe, qk_norm: full, z_loss_coef: 0.001, init: truncated"
+learns Qwen2-MoE "$moe, bias: qkv, shared_ffn: 32, shared_gate: yes"
+learns 'DeepSeek-V3 without latent attention' "$moe, shared_ffn: 24, scoring_func: sigmoid,
+  norm_topk_prob: yes, routed_scaling_factor: 2.5, router_bias: yes, dense_layers: 1, seq_aux: yes"
+cp out before && run 0 $PIPELAG run run.yaml -o run.h5 --force --set train.replay=yes &&
+  [ "$(sed -n '/^sync/s/  */ /gp' out | cut -d' ' -f1-7)" = \
+    "$(sed -n '/^sync/s/  */ /gp' before | cut -d' ' -f1-7)" ]
+ok $? "balance is per microbatch: replayed one by one, the printed loss is the same"
+run 0 $PIPELAG run run.yaml -o run.h5 --force --set model.router_bias_rate=0 && ! cmp -s out before
+ok $? "the rate of the selection biases matters"
 
 bad() { # TEXT NAME ARGS...
   text=$1 name=$2; shift 2
@@ -48,5 +59,7 @@ bad 'train.seq is 32, expected at most model.positions (16)' "too few positions"
 bad 'model.kv_lora_rank: .*latent attention' "latent attention" --set model.kv_lora_rank=8 \
   --set model.qk_nope_head_dim=8 --set model.qk_rope_head_dim=8 --set model.v_head_dim=8 \
   --set model.bias=none --set model.qk_norm=none
+bad 'model.experts_per_token is 9' "more experts than there are" --set model.experts_per_token=9
+bad "did you mean 'sigmoid'" "unknown score" --set model.scoring_func=sigmod
 bad "did you mean 'scaled'" "unknown start" --set model.init=scald
 done_testing

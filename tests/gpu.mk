@@ -3,14 +3,14 @@ test_programs += tests/test_device tests/test_device_gradients tests/test_svd \
   tests/test_lapack tests/test_pool
 tests_test_device_SOURCES = tests/test_device.c tests/conformance.c tests/conformance.h \
   tests/conformance_layers.c tests/conformance_attention.c tests/conformance_matrix.c \
-  tests/conformance_blocks.c
+  tests/conformance_blocks.c tests/conformance_moe.c
 tests_test_device_CPPFLAGS = $(AM_CPPFLAGS) $(OPENBLAS_CFLAGS)
 
 # The device `cuda`: on a GPU if there is one, and always (given g++) on the CPU's fibers.
 check_PROGRAMS += tests/test_cuda
 tests_test_cuda_SOURCES = tests/test_cuda.c tests/conformance.c tests/conformance.h \
   tests/conformance_layers.c tests/conformance_attention.c tests/conformance_matrix.c \
-  tests/conformance_blocks.c
+  tests/conformance_blocks.c tests/conformance_moe.c
 test_scripts += tests/cuda_gpu.sh tests/cuda_shim.sh
 EXTRA_DIST += tests/cuda_shim.h tests/cuda_shim_api.h
 EXTRA_DIST += tools/gpu-check tools/gpu-pack tools/README.md

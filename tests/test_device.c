@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OPS = 27 };
+enum { OPS = 31 };
 
 static void run(const struct pl_device *device, const struct conformance *op)
 {
@@ -70,6 +70,10 @@ END_TEST
 #define FAULT_add_rows_back OFF(dx[d - 1])
 #define FAULT_gelu OFF(y[n - 1])
 #define FAULT_gelu_back OFF(dx[n - 1])
+#define FAULT_route route->expert[route->chosen - 1]--
+#define FAULT_route_back OFF(dlogits[route->experts - 1])
+#define FAULT_combine OFF(y[d - 1])
+#define FAULT_combine_back OFF(dw[0])
 #define FAULT_rope OFF(x[n_heads * head_dim - 1])
 #define FAULT_attention OFF(lse[shape->T - 1])
 #define FAULT_attention_back OFF(dqkv[0])

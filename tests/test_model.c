@@ -158,23 +158,27 @@ static const struct {
      "\"num_attention_heads\":16,\"num_key_value_heads\":16,\"intermediate_size\":5632,"
      "\"vocab_size\":151936,\"rope_theta\":1000000.0,\"rms_norm_eps\":1e-06,"
      "\"num_experts\":60,\"num_experts_per_tok\":4,\"moe_intermediate_size\":1408,"
-     "\"shared_expert_intermediate_size\":5632,\"decoder_sparse_step\":1}"},
+     "\"shared_expert_intermediate_size\":5632,\"decoder_sparse_step\":1,"
+     "\"norm_topk_prob\":false,\"router_aux_loss_coef\":0.001}"},
     {"qwen3-30b-a3b",
      "{\"model_type\":\"qwen3_moe\",\"hidden_size\":2048,\"num_hidden_layers\":48,"
      "\"num_attention_heads\":32,\"num_key_value_heads\":4,\"head_dim\":128,"
      "\"intermediate_size\":6144,\"vocab_size\":151936,\"rope_theta\":1000000.0,"
      "\"rms_norm_eps\":1e-06,\"num_experts\":128,\"num_experts_per_tok\":8,"
-     "\"moe_intermediate_size\":768,\"mlp_only_layers\":[]}"},
+     "\"moe_intermediate_size\":768,\"mlp_only_layers\":[],"
+     "\"norm_topk_prob\":true,\"router_aux_loss_coef\":0.001}"},
     {"mixtral-8x7b",
      "{\"model_type\":\"mixtral\",\"hidden_size\":4096,\"num_hidden_layers\":32,"
      "\"num_attention_heads\":32,\"num_key_value_heads\":8,\"intermediate_size\":14336,"
      "\"vocab_size\":32000,\"rope_theta\":1000000.0,\"rms_norm_eps\":1e-05,"
-     "\"num_local_experts\":8,\"num_experts_per_tok\":2,\"sliding_window\":null}"},
+     "\"num_local_experts\":8,\"num_experts_per_tok\":2,\"sliding_window\":null,"
+     "\"router_aux_loss_coef\":0.02}"},
     {"olmoe-1b-7b",
      "{\"model_type\":\"olmoe\",\"hidden_size\":2048,\"num_hidden_layers\":16,"
      "\"num_attention_heads\":16,\"num_key_value_heads\":16,\"intermediate_size\":1024,"
      "\"vocab_size\":50304,\"rope_theta\":10000.0,\"rms_norm_eps\":1e-05,"
-     "\"num_experts\":64,\"num_experts_per_tok\":8}"},
+     "\"num_experts\":64,\"num_experts_per_tok\":8,\"norm_topk_prob\":false,"
+     "\"router_aux_loss_coef\":0.01}"},
     {"deepseek-v2-lite",
      "{\"model_type\":\"deepseek_v2\",\"hidden_size\":2048,\"num_hidden_layers\":27,"
      "\"num_attention_heads\":16,\"num_key_value_heads\":16,\"q_lora_rank\":null,"
@@ -182,7 +186,8 @@ static const struct {
      "\"v_head_dim\":128,\"intermediate_size\":10944,\"moe_intermediate_size\":1408,"
      "\"n_routed_experts\":64,\"n_shared_experts\":2,\"num_experts_per_tok\":6,"
      "\"first_k_dense_replace\":1,\"moe_layer_freq\":1,\"vocab_size\":102400,"
-     "\"rope_theta\":10000,\"rms_norm_eps\":1e-06}"},
+     "\"rope_theta\":10000,\"rms_norm_eps\":1e-06,\"aux_loss_alpha\":0.001,"
+     "\"seq_aux\":true,\"norm_topk_prob\":false,\"routed_scaling_factor\":1.0}"},
     {"deepseek-v3",
      "{\"model_type\":\"deepseek_v3\",\"hidden_size\":7168,\"num_hidden_layers\":61,"
      "\"num_attention_heads\":128,\"num_key_value_heads\":128,\"q_lora_rank\":1536,"
@@ -190,7 +195,9 @@ static const struct {
      "\"v_head_dim\":128,\"intermediate_size\":18432,\"moe_intermediate_size\":2048,"
      "\"n_routed_experts\":256,\"n_shared_experts\":1,\"num_experts_per_tok\":8,"
      "\"first_k_dense_replace\":3,\"vocab_size\":129280,\"num_nextn_predict_layers\":1,"
-     "\"tie_word_embeddings\":false,\"rope_theta\":10000,\"rms_norm_eps\":1e-06}"},
+     "\"tie_word_embeddings\":false,\"rope_theta\":10000,\"rms_norm_eps\":1e-06,"
+     "\"aux_loss_alpha\":1e-4,\"norm_topk_prob\":true,\"seq_aux\":true,"
+     "\"routed_scaling_factor\":2.5}"},
     {"gpt-2-small",
      "{\"model_type\":\"gpt2\",\"n_embd\":768,\"n_layer\":12,\"n_head\":12,"
      "\"n_inner\":null,\"vocab_size\":50257,\"n_positions\":1024,\"n_ctx\":1024,"
@@ -241,24 +248,29 @@ static void numbers(const struct pl_model *m, double *out)
         m->shared_gate,
         m->router_bias,
         m->dense_layers,
+        m->scoring,
+        m->norm_topk,
+        m->routed_scale,
+        m->aux_loss,
+        m->seq_aux,
         m->q_lora_rank,
         m->kv_lora_rank,
         m->qk_nope_head_dim,
         m->qk_rope_head_dim,
         m->v_head_dim,
     };
-    for (size_t i = 0; i < 28; i++) out[i] = all[i];
-    ck_assert_uint_eq(sizeof all / sizeof *all, 28);
+    for (size_t i = 0; i < 33; i++) out[i] = all[i];
+    ck_assert_uint_eq(sizeof all / sizeof *all, 33);
 }
 
 START_TEST(hugging_face)
 {
     struct pl_model a = preset(hf[_i].preset), b = {0};
-    double x[28], y[28];
+    double x[33], y[33];
     ck_assert_msg(!import(hf[_i].json, &b), "%s: %s", hf[_i].preset, pl_error_text());
     numbers(&a, x);
     numbers(&b, y);
-    for (int i = 0; i < 28; i++)
+    for (int i = 0; i < 33; i++)
         ck_assert_msg(x[i] == y[i], "%s: number %d is %g, not %g", hf[_i].preset, i,
                       y[i], x[i]);
 }
@@ -342,8 +354,7 @@ START_TEST(trainable_models)
 {
     static const char *const others[][2] = {
         {"gpt-2-small", "model.dropout"},
-        {"mixtral-8x7b", "model.experts"},
-        {"deepseek-v2", "model.experts"},
+        {"deepseek-v2", "model.kv_lora_rank"},
     };
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         struct pl_model m = preset(others[i][0]);
@@ -356,6 +367,8 @@ START_TEST(trainable_models)
     m.dropout = false;
     ck_assert_int_eq(pl_model_check_trainable(&m), PL_OK);
     m = preset("qwen3-8b");
+    ck_assert_int_eq(pl_model_check_trainable(&m), PL_OK);
+    m = preset("mixtral-8x7b");
     ck_assert_int_eq(pl_model_check_trainable(&m), PL_OK);
     m.kv_lora_rank = 1;
     ck_assert_int_eq(pl_model_check_trainable(&m), PL_EUNSUP);

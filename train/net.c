@@ -44,9 +44,11 @@ static int forward(const struct pl_net *net, struct pl_pass *pass)
     assert(batch->B >= 1 && batch->T >= 1 && batch->T <= net->T);
     assert((int64_t)batch->B * batch->T <= net->max_rows);
     assert(batch->tokens && batch->targets);
+    assert(batch->micro >= 0 && (!batch->micro || batch->B % batch->micro == 0));
     int rc = 0;
     for (int i = 0; i < net->n_layers && rc == 0; i++)
         rc = net->layers[i].type->forward(net, &net->layers[i], pass);
+    net->problem->aux_loss = pass->aux;
     return rc;
 }
 
@@ -83,7 +85,10 @@ static void net_free(struct pl_problem *p)
 {
     struct pl_net *net = p->state;
     if (net->arena) net->dev->release(net->arena);
-    for (int i = 0; i < net->n_layers; i++) free(net->layers[i].counts);
+    for (int i = 0; i < net->n_layers; i++) {
+        free(net->layers[i].load);
+        free(net->layers[i].excess);
+    }
     free(net->layers);
     free(net->fill);
     free(net);
@@ -102,7 +107,7 @@ static int net_open(const struct pl_problem_spec *spec, const struct pl_device *
 
 const struct pl_problem_type pl_problem_model = {
     .name = "model",
-    .summary = "decoder as model.* says: Llama, GPT-2 and between",
+    .summary = "decoder as model.* says: Llama, GPT-2, mixtures of experts",
     .source = "arXiv 2302.13971; Radford et al. 2019",
     .settings = "",
     .on_data = true,

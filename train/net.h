@@ -22,7 +22,7 @@
 
 #include "train/problem.h"
 
-enum { PL_LAYER_PARAMS = 8, PL_LAYER_BUFFERS = 20, PL_LAYER_SCRATCH = 8 };
+enum { PL_LAYER_PARAMS = 8, PL_LAYER_BUFFERS = 24, PL_LAYER_SCRATCH = 8 };
 enum { PL_NO_PARAM = -1 };
 
 struct pl_net;
@@ -43,7 +43,8 @@ struct pl_layer {
     float *buffer[PL_LAYER_BUFFERS]; /* saved from forward to backward; [0] = output */
     size_t buffer_floats[PL_LAYER_BUFFERS];
     size_t scratch_floats[PL_LAYER_SCRATCH]; /* needed only inside backward */
-    int32_t *counts; /* host memory of the net: tokens of each expert in this batch */
+    int32_t *load;   /* host memory of the net: choices of each expert in this batch, */
+    float *excess;   /* and their shares above the mean */
     const float *in; /* output of the layer before, (rows, hidden) */
 };
 
@@ -56,6 +57,7 @@ struct pl_pass {
     float *const *grads;         /* NULL: loss only */
     double scale;
     double loss; /* set by the head: mean over rows */
+    double aux;  /* added up by routers: balance and z terms */
 };
 
 struct pl_layer_type {

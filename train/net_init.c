@@ -23,23 +23,23 @@ struct pl_net_fill pl_net_fill(const struct pl_model *m, bool ends_branch)
 }
 
 /* A number beyond 3 sd is drawn again, from a stream of its own for each attempt. */
-static double normal(uint64_t seed, int param, uint32_t i, bool cut)
+static double normal(uint64_t seed, int number, uint32_t i, bool cut)
 {
     double x;
     uint64_t attempt = 0;
-    do x = pl_rng_normal(seed, PL_RNG_INIT, attempt++ << 32 | (uint64_t)param, i);
+    do x = pl_rng_normal(seed, PL_RNG_INIT, attempt++ << 32 | (uint64_t)number, i);
     while (cut && fabs(x) > 3);
     return x;
 }
 
-static void draw(const struct pl_net *net, uint64_t seed, int param, size_t n, float *x)
+static void draw(const struct pl_net *net, uint64_t seed, struct pl_net_fill fill,
+                 int number, size_t n, float *x)
 {
-    const struct pl_net_fill fill = net->fill[param];
     const bool cut = net->model.init == PL_INIT_TRUNCATED;
     assert(n <= UINT32_MAX);
     for (size_t i = 0; i < n; i++)
         x[i] = fill.sd == 0 ? fill.value
-                            : (float)(fill.sd * normal(seed, param, (uint32_t)i, cut));
+                            : (float)(fill.sd * normal(seed, number, (uint32_t)i, cut));
 }
 
 int pl_net_init(struct pl_problem *p, uint64_t seed, float *const *weights)
@@ -50,11 +50,12 @@ int pl_net_init(struct pl_problem *p, uint64_t seed, float *const *weights)
         if (pl_param_size(&p->params[i]) > largest)
             largest = pl_param_size(&p->params[i]);
     float *x = PL_NEW(largest, float);
-    int rc = 0;
+    int rc = 0, number = 0;
     for (int i = 0; i < p->n_params && rc == 0; i++) {
         const struct pl_param *q = &p->params[i];
         size_t n = pl_param_size(q);
-        draw(net, seed, i, n, x);
+        draw(net, seed, net->fill[i], number, n, x);
+        number += q->kind != PL_PARAM_BALANCE;
         rc = p->device->upload(weights[q->stage] + q->offset, x, n * sizeof *x);
     }
     free(x);

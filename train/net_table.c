@@ -103,6 +103,7 @@ static struct pl_problem *open_tables(const struct pl_device *device,
                              .first_param = PL_NEW(P + 1, int),
                              .stage_floats = PL_NEW(P, size_t),
                              .shared_across_stages = model->tied && P > 1,
+                             .balance_rate = model->bias_rate,
                              .state = net};
     return p;
 }

@@ -22,6 +22,16 @@ const struct pl_problem_type *pl_problem_find(const char *name)
     return NULL;
 }
 
+size_t pl_problem_descended(const struct pl_problem *p, int stage)
+{
+    size_t floats = p->stage_floats[stage];
+    for (int i = p->first_param[stage + 1] - 1; i >= p->first_param[stage]; i--) {
+        if (p->params[i].kind != PL_PARAM_BALANCE) break;
+        floats = p->params[i].offset;
+    }
+    return floats;
+}
+
 void pl_problem_free(struct pl_problem *p)
 {
     if (!p) return;

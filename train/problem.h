@@ -14,6 +14,8 @@
 
 struct pl_batch {
     int B, T;
+    int micro; /* sequences of one microbatch, a divisor of B: what experts are balanced
+                  over; 0: B */
     const int32_t *tokens, *targets; /* (B,T) device memory; NULL for convex problems */
     uint64_t seed;                   /* with index: identity of the sample, for noise */
     int64_t index;
@@ -28,7 +30,10 @@ struct pl_problem {
     size_t *stage_floats;      /* [n_stages] */
     bool shared_across_stages; /* a tensor used on two stages (tied head): needs one
                                   version per microbatch on all stages */
-    void *state;               /* of the type */
+    double balance_rate; /* of parameters of kind PL_PARAM_BALANCE */
+    double aux_loss;     /* of the last batch: what its gradient had beside the loss, the
+                            balance and z terms of routers; 0 where there are none */
+    void *state;         /* of the type */
 };
 
 /* What to open. Members after T are settings of the kinds that train no model; their
@@ -105,6 +110,10 @@ int pl_net_params(const struct pl_model *model, int P, int *n,
  * are allocated here, never later). Errors: PL_ECONFIG, PL_EMEM; *out NULL then. */
 int pl_problem_llama(const struct pl_device *device, const struct pl_model *model,
                      int P, int max_B, int T, struct pl_problem **out);
+
+/* Floats of a stage that descend a gradient: all but the PL_PARAM_BALANCE at its end.
+ */
+size_t pl_problem_descended(const struct pl_problem *p, int stage);
 
 void pl_problem_free(struct pl_problem *p);
 /* Bytes of workspace held (for the memory line printed before a run). */

@@ -85,6 +85,7 @@ static int fresh_update(struct pl_run_state *run, int64_t n, int s)
     if (!rc) rc = dev->zero(d->update[s], sizeof(float) * run->plan.stages[s].floats);
     for (int i = problem->first_param[s]; i < problem->first_param[s + 1] && !rc; i++) {
         const struct pl_param *p = &problem->params[i];
+        if (p->kind == PL_PARAM_BALANCE) break; /* the last of a stage: no gradient */
         float *state = d->state ? d->state + run->plan.state_offset[i] : NULL;
         rc = spec->optim.type->step(&spec->optim, dev, p, run->grads[s] + p->offset,
                                     w + p->offset, state, run->scratch, n + 1, rate,
@@ -133,7 +134,7 @@ int pl_run_diagnose_gradient(struct pl_run_state *run, int64_t n, int s,
 {
     const struct pl_device *dev = run->spec->device;
     struct pl_diagnosis *d = &run->diagnosis;
-    const size_t floats = run->plan.stages[s].floats;
+    const size_t floats = pl_problem_descended(run->spec->problem, s);
     const double beta = pl_optim_beta(&run->spec->optim),
                  tau = pl_run_tau(run->spec, s, n);
     struct pl_diag *row = &run->result.diags[run->result.n_diags];
@@ -154,7 +155,7 @@ int pl_run_diagnose_step(struct pl_run_state *run, int64_t n, int s)
 {
     const struct pl_device *dev = run->spec->device;
     struct pl_diagnosis *d = &run->diagnosis;
-    const size_t floats = run->plan.stages[s].floats;
+    const size_t floats = pl_problem_descended(run->spec->problem, s);
     struct pl_diag *row = &run->result.diags[run->result.n_diags++];
     double square = 0;
     int rc = dev->axpby(floats, -1, pl_wstore_read(&run->store, s, n + 1), 1,

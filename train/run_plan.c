@@ -247,6 +247,7 @@ static void plan_optimizer(const struct pl_run_spec *spec, struct pl_run_plan *p
     for (int i = 0; i < spec->problem->n_params; i++) {
         const struct pl_param *p = &spec->problem->params[i];
         plan->state_offset[i] = plan->state_floats[p->stage];
+        if (p->kind == PL_PARAM_BALANCE) continue; /* no optimizer's */
         plan->state_floats[p->stage] += type->state_floats(&spec->optim, p);
         size_t scratch = type->scratch_floats(&spec->optim, p);
         if (scratch > plan->scratch_floats) plan->scratch_floats = scratch;

@@ -29,7 +29,11 @@ int pl_run_batch(struct pl_run_state *run, int64_t first, int B, struct pl_batch
         first += (int64_t)spec->rank * B;
     }
     const size_t T = (size_t)spec->T, n = (size_t)B * T;
-    *out = (struct pl_batch){.B = B, .T = spec->T, .seed = spec->seed, .index = first};
+    *out = (struct pl_batch){.B = B,
+                             .T = spec->T,
+                             .micro = spec->batch / spec->versions->m,
+                             .seed = spec->seed,
+                             .index = first};
     if (!spec->data) return 0;
     int32_t *tokens = run->host, *targets = run->host + n;
     int rc = 0;
@@ -136,7 +140,8 @@ int pl_run_clip(struct pl_run_state *run, float *const *grads)
     double square = 0, whole = 0;
     int rc = 0;
     for (int s = 0; s < run->plan.n_stages && !rc; s++) {
-        rc = dev->dot(run->plan.stages[s].floats, grads[s], grads[s], &square);
+        rc = dev->dot(pl_problem_descended(spec->problem, s), grads[s], grads[s],
+                      &square);
         run->norms[s] = sqrt(square);
         whole += square;
     }
@@ -147,8 +152,8 @@ int pl_run_clip(struct pl_run_state *run, float *const *grads)
         double N = global ? whole : run->norms[s];
         double scale = fmin(1, spec->clip / (N + 1e-6));
         if (scale < 1)
-            rc = dev->axpby(run->plan.stages[s].floats, 0, grads[s], (float)scale,
-                            grads[s]);
+            rc = dev->axpby(pl_problem_descended(spec->problem, s), 0, grads[s],
+                            (float)scale, grads[s]);
     }
     return rc;
 }
@@ -160,7 +165,7 @@ static int correct_gradient(struct pl_run_state *run, int64_t n, int s)
     if (!c->type->grad) return 0;
     const struct pl_grad_args args = {
         .device = run->spec->device,
-        .n = run->plan.stages[s].floats,
+        .n = pl_problem_descended(run->spec->problem, s),
         .now = pl_wstore_read(&run->store, s, n),
         .then = pl_wstore_read(&run->store, s, pl_run_oldest(run->spec, s, n)),
         .last = pl_wstore_direction(&run->store, s),
@@ -173,6 +178,16 @@ static int correct_gradient(struct pl_run_state *run, int64_t n, int s)
     return c->type->grad(c, &args, run->grads[s]);
 }
 
+/* Selection biases: u = rate sign(load - mean load), whatever the optimizer. */
+static int balance(struct pl_run_state *run, const struct pl_param *p)
+{
+    const struct pl_device *dev = run->spec->device;
+    const size_t n = pl_param_size(p);
+    float *u = run->u + p->offset;
+    int rc = dev->sign(n, run->grads[p->stage] + p->offset, u);
+    return rc ? rc : dev->axpby(n, 0, u, (float)run->spec->problem->balance_rate, u);
+}
+
 static int optimize(struct pl_run_state *run, int64_t n, int s, double rate)
 {
     const struct pl_run_spec *spec = run->spec;
@@ -183,6 +198,10 @@ static int optimize(struct pl_run_state *run, int64_t n, int s, double rate)
     int rc = 0;
     for (int i = problem->first_param[s]; i < problem->first_param[s + 1] && !rc; i++) {
         const struct pl_param *p = &problem->params[i];
+        if (p->kind == PL_PARAM_BALANCE) {
+            rc = balance(run, p);
+            continue;
+        }
         float *state = run->state[s] ? run->state[s] + run->plan.state_offset[i] : NULL;
         rc = spec->optim.type->step(&spec->optim, spec->device, p,
                                     run->grads[s] + p->offset, w + p->offset, state,
@@ -210,7 +229,8 @@ static int apply_stage(struct pl_run_state *run, int64_t n, int s, double rate,
     if (!rc && diagnosed) rc = pl_run_diagnose_gradient(run, n, s, sqrt(moved));
     if (!rc) rc = dev->zero(run->u, sizeof(float) * floats);
     if (!rc) rc = optimize(run, n, s, rate);
-    if (!rc) rc = dev->dot(floats, run->u, run->u, &square);
+    if (!rc)
+        rc = dev->dot(pl_problem_descended(spec->problem, s), run->u, run->u, &square);
     if (!rc) rc = pl_wstore_write(&run->store, s, n, run->u, c->start == PL_START_HOLD);
     if (!rc && diagnosed) rc = pl_run_diagnose_step(run, n, s);
     if (!rc && spec->diagnose)

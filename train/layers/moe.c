@@ -1,11 +1,49 @@
-/* Mixture of experts (Shazeer et al., arXiv 1701.06538). */
-#include "train/layers/ffn.h"
-#include "train/layers/norm.h"
+/* out = x + sum_j w_j expert_j(y) + shared(y), y = norm(x): mixture of experts (Shazeer
+ * et al., arXiv 1701.06538), without capacity, so that no token is dropped. The
+ * router's logits are Wr y; scores, choice, weights w and the losses of balance (Fedus
+ * et al., arXiv 2101.03961, eq. 4; per sequence: DeepSeek, arXiv 2405.04434, eq. 23)
+ * and z (Zoph et al., arXiv 2202.08906, eq. 5) are gpu/device.h's route(). A selection
+ * bias (DeepSeek-V3, arXiv 2412.19437, eq. 16) takes part in the choice only; in the
+ * place of a gradient it gets its expert's share of the choices above the mean, by
+ * whose sign the training loop moves it. Shared experts may have a gate sigmoid(wg . y)
+ * (Qwen2-MoE): a router with one expert that everybody visits. */
 #include "base/mem.h"
+#include "train/layers/ffn.h"
+#include "train/layers/linear.h"
+#include "train/layers/norm.h"
 
 #include <stdio.h>
 
 enum { GAIN, SHIFT, ROUTER, BALANCE, SHARED_GATE };
+/* SCORE to LOAD: of the routed experts, in the order of struct pl_routing; again of the
+ * shared ones' gate. X, INNER, H, Y: rows in the order of the experts. */
+enum {
+    OUT,
+    NORMED,
+    STATS,
+    LOGITS,
+    SCORE,
+    WEIGHT,
+    EXPERT,
+    SLOT,
+    OF_SLOT,
+    LOAD,
+    X,
+    INNER,
+    H,
+    Y,
+    SHARED_INNER,
+    SHARED_H,
+    SHARED_Y,
+    GATE_LOGIT,
+    GATE_SCORE,
+    GATE_WEIGHT,
+    GATE_EXPERT,
+    GATE_SLOT,
+    GATE_OF_SLOT,
+    GATE_LOAD
+};
+enum { DNORMED, DY, DH, DINNER, DX, DWEIGHT, DLOGITS };
 
 static void declare_shared(struct pl_net *net, struct pl_layer *l)
 {
@@ -22,7 +60,7 @@ static void declare_shared(struct pl_net *net, struct pl_layer *l)
                          "model.layers.%d.mlp.shared_expert_gate.weight", l->index);
 }
 
-static void declare(struct pl_net *net, struct pl_layer *l)
+static void declare_params(struct pl_net *net, struct pl_layer *l)
 {
     const struct pl_model *m = &net->model;
     char prefix[64];
@@ -39,7 +77,6 @@ static void declare(struct pl_net *net, struct pl_layer *l)
         if (e == 1) l->ffn_step = f.up - l->ffn.up;
     }
     declare_shared(net, l);
-    l->counts = PL_NEW(m->experts, int32_t);
 }
 
 static void declare_last(struct pl_net *net, struct pl_layer *l)
@@ -53,10 +90,271 @@ static void declare_last(struct pl_net *net, struct pl_layer *l)
             : PL_NO_PARAM;
 }
 
+/* Sizes of the arrays of struct pl_routing; a group has at least one row. */
+static void size_routing(struct pl_layer *l, int first, size_t rows, size_t experts,
+                         size_t chosen)
+{
+    size_t *floats = l->buffer_floats + first;
+    floats[0] = rows * experts;
+    for (int i = 1; i < 5; i++) floats[i] = rows * chosen;
+    floats[5] = (rows + 1) * experts;
+}
+
+static size_t larger(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
+static void declare(struct pl_net *net, struct pl_layer *l)
+{
+    const struct pl_model *m = &net->model;
+    declare_params(net, l);
+    l->load = PL_NEW(m->experts, int32_t);
+    l->excess = PL_NEW(m->experts, float);
+    const size_t rows = (size_t)net->max_rows, d = (size_t)m->hidden;
+    const size_t E = (size_t)m->experts, n = rows * (size_t)m->experts_per_token;
+    const size_t f = (size_t)m->expert_ffn, shared = (size_t)m->shared_ffn;
+    const size_t inner = (size_t)pl_ffn_inner(m, m->expert_ffn);
+    const size_t shared_inner = (size_t)pl_ffn_inner(m, m->shared_ffn);
+    size_t *buffer = l->buffer_floats, *scratch = l->scratch_floats;
+    buffer[OUT] = buffer[NORMED] = rows * d;
+    buffer[STATS] = pl_norm_stats(m, rows);
+    buffer[LOGITS] = rows * E;
+    size_routing(l, SCORE, rows, E, (size_t)m->experts_per_token);
+    buffer[X] = buffer[Y] = n * d;
+    buffer[INNER] = n * inner;
+    buffer[H] = n * f;
+    buffer[SHARED_INNER] = rows * shared_inner;
+    buffer[SHARED_H] = rows * shared;
+    if (m->shared_gate) {
+        buffer[SHARED_Y] = rows * d;
+        buffer[GATE_LOGIT] = rows;
+        size_routing(l, GATE_SCORE, rows, 1, 1);
+    }
+    scratch[DNORMED] = rows * d;
+    scratch[DY] = scratch[DX] = n * d;
+    scratch[DH] = larger(n * f, rows * shared);
+    scratch[DINNER] = larger(n * inner, rows * shared_inner);
+    scratch[DWEIGHT] = n;
+    scratch[DLOGITS] = larger(rows, 1) * E;
+}
+
+static struct pl_routing routing(const struct pl_net *net, const struct pl_layer *l,
+                                 const struct pl_pass *pass, bool gate)
+{
+    const struct pl_model *m = &net->model;
+    const struct pl_batch *batch = pass->batch;
+    const int micro = batch->micro ? batch->micro : batch->B;
+    float *const *b = l->buffer + (gate ? GATE_SCORE : SCORE);
+    struct pl_routing r = {.rows = pass->rows,
+                           .experts = 1,
+                           .chosen = 1,
+                           .group = pass->rows,
+                           .sigmoid = true,
+                           .scale = 1,
+                           .score = b[0],
+                           .weight = b[1],
+                           .expert = (int32_t *)b[2],
+                           .slot = (int32_t *)b[3],
+                           .of_slot = (int32_t *)b[4],
+                           .load = (int32_t *)b[5]};
+    if (gate) return r;
+    r.experts = m->experts;
+    r.chosen = m->experts_per_token;
+    r.group = m->seq_aux ? batch->T : micro * batch->T;
+    r.sigmoid = m->scoring == PL_SCORING_SIGMOID;
+    r.normed = m->norm_topk;
+    r.scale = m->routed_scale > 0 ? (float)m->routed_scale : 1;
+    r.balance = (float)m->aux_loss;
+    r.z = (float)m->z_loss;
+    return r;
+}
+
+static struct pl_ffn expert(const struct pl_layer *l, int e)
+{
+    struct pl_ffn f = l->ffn;
+    int *const params[] = {&f.up, &f.up_bias, &f.down, &f.down_bias};
+    for (int i = 0; i < 4; i++)
+        if (*params[i] != PL_NO_PARAM) *params[i] += e * l->ffn_step;
+    return f;
+}
+
+/* The loads on the host; waits for the device. */
+static int fetch_load(const struct pl_net *net, const struct pl_layer *l,
+                      const struct pl_routing *r)
+{
+    const size_t E = (size_t)r->experts, groups = (size_t)(r->rows / r->group);
+    return net->dev->download(l->load, r->load + groups * E, E * sizeof *l->load);
+}
+
+static int forward_experts(const struct pl_net *net, const struct pl_layer *l,
+                           const struct pl_pass *pass, const struct pl_routing *r)
+{
+    const size_t d = (size_t)net->model.hidden, f = (size_t)net->model.expert_ffn;
+    const size_t inner = (size_t)pl_ffn_inner(&net->model, net->model.expert_ffn);
+    float *const *b = l->buffer;
+    size_t at = 0;
+    int rc = fetch_load(net, l, r);
+    if (!rc)
+        rc = net->dev->embed(r->rows * r->chosen, (int)d, r->of_slot, b[NORMED], b[X]);
+    for (int e = 0; e < r->experts && !rc; at += (size_t)l->load[e++]) {
+        const struct pl_ffn own = expert(l, e);
+        if (l->load[e])
+            rc = pl_ffn(net, pass, &own, l->load[e], b[X] + at * d,
+                        b[INNER] + at * inner, b[H] + at * f, 0, b[Y] + at * d);
+    }
+    return rc ? rc
+              : net->dev->combine(r->rows, r->chosen, (int)d, r->slot, r->weight, b[Y],
+                                  b[OUT]);
+}
+
+static int forward_shared(const struct pl_net *net, const struct pl_layer *l,
+                          const struct pl_pass *pass)
+{
+    const struct pl_model *m = &net->model;
+    float *const *b = l->buffer;
+    if (!m->shared_ffn) return 0;
+    if (!m->shared_gate)
+        return pl_ffn(net, pass, &l->shared, pass->rows, b[NORMED], b[SHARED_INNER],
+                      b[SHARED_H], 1, b[OUT]);
+    const struct pl_routing r = routing(net, l, pass, true);
+    double none;
+    int rc = pl_ffn(net, pass, &l->shared, pass->rows, b[NORMED], b[SHARED_INNER],
+                    b[SHARED_H], 0, b[SHARED_Y]);
+    if (!rc)
+        rc = pl_linear(net->dev, pass->rows, m->hidden, 1, b[NORMED],
+                       pl_net_weight(net, pass, l->param[SHARED_GATE]), 0,
+                       b[GATE_LOGIT]);
+    if (!rc) rc = net->dev->route(&r, b[GATE_LOGIT], NULL, &none);
+    return rc ? rc
+              : net->dev->combine(r.rows, 1, m->hidden, r.slot, r.weight, b[SHARED_Y],
+                                  b[OUT]);
+}
+
+static int forward(const struct pl_net *net, const struct pl_layer *l,
+                   struct pl_pass *pass)
+{
+    const struct pl_routing r = routing(net, l, pass, false);
+    const int rows = pass->rows, d = net->model.hidden;
+    float *const *b = l->buffer;
+    double aux = 0;
+    int rc = pl_norm(net, pass, &l->param[GAIN], l->in, b[NORMED], b[STATS]);
+    if (!rc)
+        rc = pl_linear(net->dev, rows, d, r.experts, b[NORMED],
+                       pl_net_weight(net, pass, l->param[ROUTER]), 0, b[LOGITS]);
+    if (!rc)
+        rc = net->dev->route(&r, b[LOGITS], pl_net_weight(net, pass, l->param[BALANCE]),
+                             &aux);
+    if (!rc)
+        rc = net->dev->copy(b[OUT], l->in, sizeof(float) * (size_t)rows * (size_t)d);
+    if (!rc) rc = forward_experts(net, l, pass, &r);
+    pass->aux += aux;
+    return rc ? rc : forward_shared(net, l, pass);
+}
+
+/* What a router of n logits says: dw += dlogits^T x, dx += dlogits W. */
+static int logits_back(const struct pl_net *net, const struct pl_layer *l,
+                       const struct pl_pass *pass, int n, int param)
+{
+    float *const *scratch = net->scratch;
+    const int d = net->model.hidden;
+    int rc = pl_linear_dw(net->dev, pass->rows, d, n, scratch[DLOGITS],
+                          l->buffer[NORMED], pl_net_grad(net, pass, param));
+    return rc ? rc
+              : net->dev->gemm(false, false, pass->rows, d, n, 1, scratch[DLOGITS], n,
+                               pl_net_weight(net, pass, param), d, 1, scratch[DNORMED],
+                               d);
+}
+
+/* DNORMED = what comes through the shared experts; uses the other scratch. */
+static int backward_shared(const struct pl_net *net, const struct pl_layer *l,
+                           const struct pl_pass *pass)
+{
+    const struct pl_model *m = &net->model;
+    float *const *b = l->buffer, *const *scratch = net->scratch;
+    const float *dy = net->dx;
+    int rc = 0;
+    if (!m->shared_ffn)
+        return net->dev->zero(scratch[DNORMED],
+                              sizeof(float) * (size_t)pass->rows * (size_t)m->hidden);
+    if (m->shared_gate) {
+        const struct pl_routing r = routing(net, l, pass, true);
+        rc = net->dev->combine_back(r.rows, 1, m->hidden, r.slot, r.weight, b[SHARED_Y],
+                                    net->dx, scratch[DY], scratch[DWEIGHT]);
+        if (!rc)
+            rc = net->dev->route_back(&r, b[GATE_LOGIT], scratch[DWEIGHT], 1,
+                                      scratch[DLOGITS]);
+        dy = scratch[DY];
+    }
+    if (!rc)
+        rc = pl_ffn_back(net, pass, &l->shared, pass->rows, b[NORMED], b[SHARED_INNER],
+                         b[SHARED_H], dy, scratch[DH], scratch[DINNER],
+                         scratch[DNORMED]);
+    if (rc || !m->shared_gate) return rc;
+    return logits_back(net, l, pass, 1, l->param[SHARED_GATE]);
+}
+
+/* DNORMED += what comes through the routed experts; DWEIGHT is set. */
+static int backward_experts(const struct pl_net *net, const struct pl_layer *l,
+                            const struct pl_pass *pass, const struct pl_routing *r)
+{
+    const size_t d = (size_t)net->model.hidden, f = (size_t)net->model.expert_ffn;
+    const size_t inner = (size_t)pl_ffn_inner(&net->model, net->model.expert_ffn);
+    float *const *b = l->buffer, *const *scratch = net->scratch;
+    size_t at = 0;
+    int rc = net->dev->combine_back(r->rows, r->chosen, (int)d, r->slot, r->weight,
+                                    b[Y], net->dx, scratch[DY], scratch[DWEIGHT]);
+    for (int e = 0; e < r->experts && !rc; at += (size_t)l->load[e++]) {
+        const struct pl_ffn own = expert(l, e);
+        if (l->load[e])
+            rc = pl_ffn_back(net, pass, &own, l->load[e], b[X] + at * d,
+                             b[INNER] + at * inner, b[H] + at * f, scratch[DY] + at * d,
+                             scratch[DH], scratch[DINNER], scratch[DX] + at * d);
+    }
+    return rc ? rc
+              : net->dev->combine(r->rows, r->chosen, (int)d, r->slot, NULL,
+                                  scratch[DX], scratch[DNORMED]);
+}
+
+/* The "gradient" of the selection biases: scale times the share of choices above the
+ * mean share. */
+static int signal_load(const struct pl_net *net, const struct pl_layer *l,
+                       const struct pl_pass *pass, const struct pl_routing *r)
+{
+    float *to = pl_net_grad(net, pass, l->param[BALANCE]);
+    const double all = (double)r->rows * r->chosen;
+    if (!to) return 0;
+    for (int e = 0; e < r->experts; e++)
+        l->excess[e] = (float)(pass->scale * (l->load[e] / all - 1.0 / r->experts));
+    int rc = net->dev->upload(net->scratch[DLOGITS], l->excess,
+                              sizeof(float) * (size_t)r->experts);
+    return rc ? rc
+              : net->dev->axpby((size_t)r->experts, 1, net->scratch[DLOGITS], 1, to);
+}
+
+static int backward(const struct pl_net *net, const struct pl_layer *l,
+                    struct pl_pass *pass)
+{
+    const struct pl_routing r = routing(net, l, pass, false);
+    float *const *b = l->buffer, *const *scratch = net->scratch;
+    int rc = backward_shared(net, l, pass);
+    if (!rc) rc = backward_experts(net, l, pass, &r);
+    if (!rc)
+        rc = net->dev->route_back(&r, b[LOGITS], scratch[DWEIGHT], (float)pass->scale,
+                                  scratch[DLOGITS]);
+    if (!rc) rc = logits_back(net, l, pass, r.experts, l->param[ROUTER]);
+    if (!rc) rc = signal_load(net, l, pass, &r);
+    return rc ? rc
+              : pl_norm_back(net, pass, &l->param[GAIN], l->in, b[STATS],
+                             scratch[DNORMED], net->dx);
+}
+
 const struct pl_layer_type pl_layer_moe = {
     .name = "moe",
     .summary = "pre-norm mixture of experts",
     .source = "arXiv 1701.06538",
     .declare = declare,
     .declare_last = declare_last,
+    .forward = forward,
+    .backward = backward,
 };

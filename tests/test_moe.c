@@ -1,0 +1,436 @@
+/* Mixtures of experts as a problem: closed forms of the routers' losses, what must not
+ * change (stages, names of the experts, fused or not, device), and that selection
+ * biases even the load out, outside of every norm. */
+#include <check.h>
+#include <float.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "base/mem.h"
+#include "tests/net_fixture.h"
+#include "tests/runner.h"
+#include "train/run.h"
+
+enum { B = 4, T = 8, EXPERTS = 6 };
+
+/* OLMoE, Qwen2-MoE, DeepSeek-V3 without latent attention, Mixtral. */
+static struct pl_model kind(int i)
+{
+    struct pl_model m = {.layers = 4,
+                         .hidden = 32,
+                         .heads = 4,
+                         .kv_heads = 2,
+                         .head_dim = 8,
+                         .ffn = 44,
+                         .vocab = 67,
+                         .rope_theta = 1e4,
+                         .norm_eps = 1e-5,
+                         .experts = EXPERTS,
+                         .experts_per_token = 2,
+                         .expert_ffn = 20,
+                         .aux_loss = 0.01};
+    m.qk_norm = i == 0 ? PL_QK_FULL : PL_QK_NONE;
+    m.z_loss = i == 0 ? 0.001 : 0;
+    m.shared_ffn = i == 1 || i == 2 ? 24 : 0;
+    m.shared_gate = i == 1;
+    m.bias = i == 1 ? PL_BIAS_QKV : PL_BIAS_NONE;
+    m.scoring = i == 2 ? PL_SCORING_SIGMOID : PL_SCORING_SOFTMAX;
+    m.router_bias = i == 2;
+    m.seq_aux = i == 2;
+    m.dense_layers = i == 2;
+    m.routed_scale = i == 2 ? 2.5 : 1;
+    m.bias_rate = 0.01;
+    m.norm_topk = i > 1;
+    return m;
+}
+enum { KINDS = 4 };
+
+/* Tensor i becomes factor times what it is. */
+static void scale_tensor(struct fixture *f, const char *name, float factor)
+{
+    int i = fixture_find(f, name);
+    float *x = fixture_get(f, f->weights, i);
+    for (size_t k = 0; k < pl_param_size(&f->p->params[i]); k++) x[k] *= factor;
+    fixture_set(f, i, x);
+    free(x);
+}
+
+/* Relative to the largest number of each tensor. */
+static void compare_grads(const struct fixture *a, const struct fixture *b, double tol)
+{
+    for (int i = 0; i < a->p->n_params; i++) {
+        float *x = fixture_get(a, a->grads, i), *y = fixture_get(b, b->grads, i);
+        double error = 0, size = 0;
+        for (size_t k = 0; k < pl_param_size(&a->p->params[i]); k++) {
+            error += pow((double)x[k] - y[k], 2);
+            size += pow((double)x[k], 2);
+        }
+        ck_assert_msg(sqrt(error) <= tol * sqrt(size), "%s: %g of %g",
+                      a->p->params[i].name, sqrt(error), sqrt(size));
+        free(x), free(y);
+    }
+}
+
+START_TEST(stages_do_not_change_bits)
+{
+    struct pl_model model = kind(_i);
+    struct fixture one, many;
+    fixture_open(&one, &pl_device_host, &model, 1, B, T);
+    double loss = fixture_gradient(&one, 1), aux = one.p->aux_loss;
+    ck_assert_double_gt(aux, 0);
+    for (int P = 2; P <= 4; P++) {
+        fixture_open(&many, &pl_device_host, &model, P, B, T);
+        ck_assert(fixture_gradient(&many, 1) == loss && many.p->aux_loss == aux);
+        for (int i = 0; i < one.p->n_params; i++) {
+            /* selection biases end a stage's block, so their numbers differ */
+            int j = fixture_find(&many, one.p->params[i].name);
+            size_t bytes = pl_param_size(&one.p->params[i]) * sizeof(float);
+            float *x = fixture_get(&one, one.grads, i);
+            float *y = fixture_get(&many, many.grads, j);
+            ck_assert_msg(!memcmp(x, y, bytes), "%s", one.p->params[i].name);
+            free(x), free(y);
+        }
+        fixture_free(&many);
+    }
+    fixture_free(&one);
+}
+END_TEST
+
+/* Bound: (operations in sequence) * (longest reduction) * eps, as in test_net.c, if all
+ * devices choose the same experts: their margins are far above rounding. */
+START_TEST(devices_agree)
+{
+    struct pl_model model = kind(_i);
+    for (int d = 0; pl_device_names[d]; d++) {
+        const struct pl_device *device;
+        struct fixture ref, f;
+        int rc = pl_device_get(pl_device_names[d], &device);
+        if (rc == PL_ENODEV) continue; /* no such hardware here */
+        ck_assert_msg(rc == 0, "%s", pl_error_text());
+        fixture_open(&ref, &pl_device_ref, &model, 1, B, T);
+        fixture_open(&f, device, &model, 1, B, T);
+        fixture_scatter(&ref, 0.1);
+        fixture_scatter(&f, 0.1);
+        double tolerance = 36.0 * model.layers * model.vocab * FLT_EPSILON;
+        double loss = fixture_gradient(&ref, 1), aux = ref.p->aux_loss;
+        ck_assert_double_lt(fabs(fixture_gradient(&f, 1) - loss), tolerance * loss);
+        ck_assert_double_lt(fabs(f.p->aux_loss - aux), tolerance * aux);
+        compare_grads(&ref, &f, tolerance);
+        fixture_free(&ref);
+        fixture_free(&f);
+        device->close();
+    }
+}
+END_TEST
+
+/* Logits of 0: P is uniform, so the balance term is its coefficient whatever the load
+ * (equal keys all choose the first experts), and the z term (ln E)^2; each layer's. */
+START_TEST(closed_forms_at_uniform)
+{
+    struct pl_model model = kind(_i);
+    struct fixture f;
+    fixture_open(&f, &pl_device_ref, &model, 2, B, T);
+    for (int l = model.dense_layers; l < model.layers; l++) {
+        char name[64];
+        snprintf(name, sizeof name, "model.layers.%d.mlp.gate.weight", l);
+        scale_tensor(&f, name, 0);
+    }
+    fixture_loss(&f);
+    int layers = model.layers - model.dense_layers;
+    double want = layers * (model.aux_loss + model.z_loss * pow(log(EXPERTS), 2));
+    ck_assert_double_eq_tol(f.p->aux_loss, want, 1e-6 * want);
+    fixture_free(&f);
+}
+END_TEST
+
+/* One expert a token, the same for all of them and with certainty: E times the
+ * coefficient. All rows of y end in the same direction: the router reads a bias of the
+ * norm, which LayerNorm has. */
+START_TEST(closed_form_at_collapse)
+{
+    struct pl_model model = kind(3);
+    model.experts_per_token = 1;
+    model.layers = 1;
+    model.norm = PL_NORM_LAYER;
+    model.bias = PL_BIAS_ALL;
+    struct fixture f;
+    fixture_open(&f, &pl_device_ref, &model, 1, B, T);
+    float ones[32], logits[EXPERTS * 32] = {0};
+    for (int k = 0; k < 32; k++) ones[k] = 10;
+    for (int k = 0; k < 32; k++) logits[2 * 32 + k] = 1;
+    scale_tensor(&f, "model.layers.0.post_attention_layernorm.weight", 0);
+    fixture_set(&f, fixture_find(&f, "model.layers.0.post_attention_layernorm.bias"),
+                ones);
+    fixture_set(&f, fixture_find(&f, "model.layers.0.mlp.gate.weight"), logits);
+    fixture_loss(&f);
+    ck_assert_double_eq_tol(f.p->aux_loss, model.aux_loss * EXPERTS, 1e-6);
+    fixture_free(&f);
+}
+END_TEST
+
+static void swap_tensors(struct fixture *f, const char *a, const char *b)
+{
+    int i = fixture_find(f, a), j = fixture_find(f, b);
+    float *x = fixture_get(f, f->weights, i), *y = fixture_get(f, f->weights, j);
+    fixture_set(f, i, y);
+    fixture_set(f, j, x);
+    free(x), free(y);
+}
+
+/* Experts 1 and 4 of every layer change places, and their rows of the router. */
+static void permute(struct fixture *f, const struct pl_model *m)
+{
+    static const char *const parts[] = {"gate", "up", "down"};
+    char a[64], b[64];
+    for (int l = m->dense_layers; l < m->layers; l++) {
+        for (int k = 0; k < 3; k++) {
+            snprintf(a, sizeof a, "model.layers.%d.mlp.experts.1.%s_proj.weight", l,
+                     parts[k]);
+            snprintf(b, sizeof b, "model.layers.%d.mlp.experts.4.%s_proj.weight", l,
+                     parts[k]);
+            swap_tensors(f, a, b);
+        }
+        snprintf(a, sizeof a, "model.layers.%d.mlp.gate.weight", l);
+        int i = fixture_find(f, a);
+        float *w = fixture_get(f, f->weights, i), row[32];
+        memcpy(row, w + 32, sizeof row);
+        memcpy(w + 32, w + 4 * 32, sizeof row);
+        memcpy(w + 4 * 32, row, sizeof row);
+        fixture_set(f, i, w);
+        free(w);
+    }
+}
+
+START_TEST(names_of_experts_do_not_matter)
+{
+    struct pl_model model = kind(_i);
+    struct fixture f;
+    fixture_open(&f, &pl_device_ref, &model, 2, B, T);
+    fixture_scatter(&f, 0.1);
+    for (int l = 0; l < f.p->n_params; l++)
+        if (f.p->params[l].kind == PL_PARAM_BALANCE)
+            scale_tensor(&f, f.p->params[l].name, 0);
+    double loss = fixture_loss(&f), aux = f.p->aux_loss;
+    swap_tensors(&f, "model.layers.1.mlp.experts.1.up_proj.weight",
+                 "model.layers.1.mlp.experts.4.up_proj.weight");
+    ck_assert_double_gt(fabs(fixture_loss(&f) - loss), 1e-6); /* half a change shows */
+    swap_tensors(&f, "model.layers.1.mlp.experts.1.up_proj.weight",
+                 "model.layers.1.mlp.experts.4.up_proj.weight");
+    permute(&f, &model);
+    /* a token's experts are added best first, which has not changed */
+    ck_assert_double_eq_tol(fixture_loss(&f), loss, FLT_EPSILON * loss);
+    ck_assert_double_eq_tol(f.p->aux_loss, aux, FLT_EPSILON * aux);
+    fixture_free(&f);
+}
+END_TEST
+
+/* One batch of four microbatches is their mean, balance terms included; one batch of a
+ * single microbatch is not, when balance is over microbatches. */
+START_TEST(fused_is_replayed)
+{
+    struct pl_model model = kind(_i);
+    struct fixture fused, parts;
+    fixture_open(&fused, &pl_device_ref, &model, 2, B, T);
+    fixture_open(&parts, &pl_device_ref, &model, 2, B, T);
+    fixture_scatter(&fused, 0.1);
+    fixture_scatter(&parts, 0.1);
+    fused.batch.micro = 1;
+    double loss = fixture_gradient(&fused, 1), aux = 0, sum = 0;
+    parts.batch.B = 1;
+    for (int m = 0; m < B; m++) {
+        sum += fixture_gradient(&parts, 1.0 / B) / B;
+        aux += parts.p->aux_loss / B;
+        parts.batch.tokens += T;
+        parts.batch.targets += T;
+    }
+    double tolerance = 36.0 * model.layers * B * T * FLT_EPSILON;
+    ck_assert_double_eq_tol(loss, sum, tolerance * loss);
+    ck_assert_double_eq_tol(fused.p->aux_loss, aux, tolerance * aux);
+    compare_grads(&fused, &parts, tolerance);
+    fused.batch.micro = 0;
+    fixture_loss(&fused);
+    if (model.seq_aux)
+        ck_assert_double_eq_tol(fused.p->aux_loss, aux, tolerance * aux);
+    else
+        ck_assert_double_gt(fabs(fused.p->aux_loss - aux), 0.01 * aux);
+    fixture_free(&fused);
+    fixture_free(&parts);
+}
+END_TEST
+
+/* softmax over the logits that are kept = the chosen probabilities over their sum. */
+START_TEST(norming_is_topk_before_softmax)
+{
+    float logits[EXPERTS] = {0.3f, -1, 2.5f, 0.7f, 2.4f, -3}, s[EXPERTS], w[3];
+    int32_t expert[3], slot[3], of_slot[3], load[2 * EXPERTS];
+    struct pl_routing r = {.rows = 1,
+                           .experts = EXPERTS,
+                           .chosen = 3,
+                           .group = 1,
+                           .normed = true,
+                           .scale = 1,
+                           .score = s,
+                           .weight = w,
+                           .expert = expert,
+                           .slot = slot,
+                           .of_slot = of_slot,
+                           .load = load};
+    double loss, all = exp(2.5) + exp(2.4) + exp(0.7);
+    ck_assert_int_eq(pl_device_ref.route(&r, logits, NULL, &loss), 0);
+    ck_assert(expert[0] == 2 && expert[1] == 4 && expert[2] == 3);
+    ck_assert_double_eq_tol(w[0], exp(2.5) / all, 1e-6);
+    ck_assert_double_eq_tol(w[2], exp(0.7) / all, 1e-6);
+    ck_assert_double_eq_tol(w[0] + w[1] + w[2], 1, 1e-6);
+}
+END_TEST
+
+/* Selection biases choose, they do not weigh: one that changes no choice changes no
+ * loss, and a large one moves all tokens to its expert. */
+START_TEST(biases_only_choose)
+{
+    struct pl_model model = kind(2);
+    struct fixture f;
+    fixture_open(&f, &pl_device_ref, &model, 2, B, T);
+    double loss = fixture_gradient(&f, 1);
+    int i = fixture_find(&f, "model.layers.2.mlp.gate.e_score_correction_bias");
+    float same[EXPERTS] = {7, 7, 7, 7, 7, 7}, one[EXPERTS] = {0, 0, 0, 5, 0, 0};
+    fixture_set(&f, i, same);
+    ck_assert_double_eq_tol(fixture_loss(&f), loss, FLT_EPSILON * loss);
+    fixture_set(&f, i, one);
+    fixture_zero_grads(&f);
+    fixture_gradient(&f, 1);
+    float *excess = fixture_get(&f, f.grads, i);
+    ck_assert_double_eq_tol(excess[3], 0.5 - 1.0 / EXPERTS, 1e-6);
+    double sum = 0;
+    for (int e = 0; e < EXPERTS; e++) sum += excess[e];
+    ck_assert_double_eq_tol(sum, 0, 1e-6);
+    free(excess);
+    fixture_free(&f);
+}
+END_TEST
+
+/* A run whose problem also notes the largest excess of any expert. */
+static struct {
+    struct pl_problem_type type;
+    int (*gradient)(struct pl_problem *, const struct pl_batch *, const float *const *,
+                    const float *const *, double, float *const *, double *);
+    double excess; /* mean over the updates of the second half */
+    int calls;
+} spy;
+
+enum { UPDATES = 120 };
+
+static int spy_gradient(struct pl_problem *p, const struct pl_batch *batch,
+                        const float *const *wf, const float *const *wb, double scale,
+                        float *const *grads, double *loss)
+{
+    int rc = spy.gradient(p, batch, wf, wb, scale, grads, loss);
+    double most = 0;
+    for (int i = 0; i < p->n_params; i++) {
+        const struct pl_param *q = &p->params[i];
+        for (int e = 0; e < q->cols && q->kind == PL_PARAM_BALANCE; e++)
+            most = fmax(most, grads[q->stage][q->offset + (size_t)e]);
+    }
+    if (spy.calls++ >= UPDATES / 2) spy.excess += most / (UPDATES - UPDATES / 2);
+    return rc;
+}
+
+/* Trains kind 2 with these biases on two stages; rows of the run in *r. */
+static void train(bool biased, double rate, int64_t tau, struct pl_run_result *r)
+{
+    struct pl_model model = kind(2);
+    model.router_bias = biased;
+    model.bias_rate = rate;
+    model.aux_loss = 0;
+    model.vocab = 256;
+    struct pl_problem *p;
+    struct pl_data *data;
+    struct pl_versions v;
+    const int64_t taus[] = {tau, tau};
+    const struct pl_segment segment = {UPDATES,
+                                       pl_corrector_make("none", NAN, PL_START_HOLD)};
+    ck_assert_int_eq(pl_device_host.open(), 0);
+    ck_assert_int_eq(pl_problem_llama(&pl_device_host, &model, 2, B, T, &p), 0);
+    ck_assert_int_eq(pl_data_open("grammar", NULL, NULL, .1, 256, T, &data), 0);
+    pl_versions_constant(2, UPDATES, 2, taus, 1, &v);
+    spy.type = *p->type;
+    spy.gradient = p->type->gradient;
+    spy.type.gradient = spy_gradient;
+    spy.excess = spy.calls = 0;
+    p->type = &spy.type;
+    const struct pl_run_spec spec = {
+        .device = &pl_device_host,
+        .problem = p,
+        .data = data,
+        .versions = &v,
+        .fidelity = PL_FIDELITY_STASH,
+        .batch = B,
+        .T = T,
+        .optim = {.type = pl_optim_find("adamw"),
+                  .lr = 1e-4,
+                  .beta1 = .9,
+                  .beta2 = .95,
+                  .eps = 1e-8},
+        .rate = {.kind = PL_RATE_CONSTANT, .total = UPDATES},
+        .n_segments = 1,
+        .segments = &segment,
+        .eval_every = UPDATES,
+        .eval_sequences = 2,
+        .diverged_above = 100};
+    ck_assert_msg(pl_run(&spec, r) == 0, "%s", pl_error_text());
+    pl_versions_free(&v);
+    pl_data_free(data);
+    pl_problem_free(p);
+}
+
+/* A step is small against the spread of a token's scores, about 0.03 here (large ones
+ * swing, the more so under delay), and the rate is low enough for the router to stay. */
+START_TEST(biases_even_the_load)
+{
+    struct pl_run_result still, moving;
+    train(true, 0, _i, &still);
+    double before = spy.excess;
+    train(true, 0.001, _i, &moving);
+    ck_assert_msg(spy.excess < 0.5 * before, "%g of %g", spy.excess, before);
+    pl_run_free(&still);
+    pl_run_free(&moving);
+}
+END_TEST
+
+/* The first update: biases are 0, so nothing differs but that they are there. */
+START_TEST(biases_are_in_no_norm)
+{
+    struct pl_run_result with, without;
+    train(true, 0.02, 0, &with);
+    train(false, 0, 0, &without);
+    ck_assert(with.rows[0].loss == without.rows[0].loss);
+    ck_assert(with.rows[0].grad_norm == without.rows[0].grad_norm);
+    ck_assert(with.rows[0].update_norm == without.rows[0].update_norm);
+    ck_assert(with.rows[UPDATES - 1].loss != without.rows[UPDATES - 1].loss);
+    pl_run_free(&with);
+    pl_run_free(&without);
+}
+END_TEST
+
+static void fill(TCase *t)
+{
+    tcase_set_timeout(t, 60);
+    tcase_add_loop_test(t, stages_do_not_change_bits, 0, KINDS);
+    tcase_add_loop_test(t, devices_agree, 0, KINDS);
+    tcase_add_loop_test(t, closed_forms_at_uniform, 0, KINDS);
+    tcase_add_test(t, closed_form_at_collapse);
+    tcase_add_loop_test(t, names_of_experts_do_not_matter, 0, KINDS);
+    tcase_add_loop_test(t, fused_is_replayed, 0, KINDS);
+    tcase_add_test(t, norming_is_topk_before_softmax);
+    tcase_add_test(t, biases_only_choose);
+    tcase_add_loop_test(t, biases_even_the_load, 0, 2);
+    tcase_add_test(t, biases_are_in_no_norm);
+}
+
+int main(void)
+{
+    return run_tests("moe", fill);
+}
