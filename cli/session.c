@@ -76,6 +76,8 @@ struct probed {
 
 static void probe_arms(const struct pl_session *s, struct probed *p)
 {
+    int threads = (int)pl_config_int(s->config, "train.threads");
+    pl_pool_threads_set(threads ? threads : pl_pool_cores());
     for (int i = 0; !p->rc && i < s->experiment.n_arms; i++) {
         size_t bytes = 0, host_bytes = 0;
         p->rc = pl_arm_probe(&s->experiment.arms[i], &bytes, &host_bytes, p->device,

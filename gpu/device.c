@@ -1,8 +1,9 @@
 /* The registry of devices. `cuda` is a shared object, found and opened by its loader.
  */
 #include "gpu/device.h"
-#include "gpu/cuda_load.h"
 #include "base/err.h"
+#include "gpu/cuda_load.h"
+#include "gpu/host.h"
 
 #include <string.h>
 
@@ -23,4 +24,10 @@ int pl_device_get(const char *name, const struct pl_device **device)
     int status = found->open();
     if (!status) *device = found;
     return status;
+}
+
+size_t pl_device_scratch(const struct pl_device *device, int T, int head_dim)
+{
+    if (!device->host_memory || !strcmp(device->name, "ref")) return 0;
+    return (size_t)pl_pool_threads() * pl_host_scratch_bytes(T, head_dim);
 }

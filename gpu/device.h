@@ -205,6 +205,9 @@ extern const char *const pl_device_names[]; /* NULL-terminated: ref host cuda */
 /* Find and open. Errors: PL_ENODEV: unknown name (nearest given), or no such hardware.
  */
 int pl_device_get(const char *name, const struct pl_device **device);
+/* Bytes that the operations of `host` hold beside their arguments, in all threads of
+ * base/pool.h together, for attention up to this shape; other devices 0. */
+size_t pl_device_scratch(const struct pl_device *device, int T, int head_dim);
 
 #ifdef __cplusplus
 }

@@ -54,6 +54,16 @@ float *pl_host_scratch(size_t floats)
     return s->block;
 }
 
+/* What attention takes with AVX-512, whose blocks are the largest: two factors of
+ * (head_dim,T) in panels of 12, two blocks of scores (T,64), and blocks of queries. */
+size_t pl_host_scratch_bytes(int T, int head_dim)
+{
+    size_t t = (size_t)T, dim = (size_t)head_dim;
+    size_t floats = 2 * (t + 1) * (dim + 12 + 64) + 5 * 64 * (dim + 64);
+    size_t bytes = floats * sizeof(float);
+    return bytes > SCRATCH ? bytes : SCRATCH;
+}
+
 /* Rows of one part. */
 static size_t part_step(size_t n, size_t width)
 {

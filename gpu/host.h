@@ -24,6 +24,9 @@ void pl_host_rows(size_t n, size_t width, pl_host_work *work, void *args);
  * larger shape comes, kept until the thread ends, contents undefined. Never NULL. */
 float *pl_host_scratch(size_t floats);
 
+/* The most of it that an operation takes in one thread, in bytes. */
+size_t pl_host_scratch_bytes(int T, int head_dim);
+
 /* The sets: complete devices that differ in the operations only. NULL-terminated, best
  * first, those that this CPU runs. */
 const struct pl_device *const *pl_host_sets(void);

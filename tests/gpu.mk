@@ -1,6 +1,8 @@
 # tests of gpu/
 test_programs += tests/test_device tests/test_device_gradients tests/test_svd \
-  tests/test_lapack tests/test_pool
+  tests/test_lapack tests/test_pool \
+  tests/test_speed
+tests_test_speed_SOURCES = tests/test_speed.c tests/net_fixture.c tests/net_fixture.h
 tests_test_device_SOURCES = tests/test_device.c tests/conformance.c tests/conformance.h \
   tests/conformance_layers.c tests/conformance_attention.c tests/conformance_matrix.c \
   tests/conformance_blocks.c tests/conformance_moe.c

@@ -96,7 +96,9 @@ static void net_free(struct pl_problem *p)
 
 static size_t net_bytes(const struct pl_problem *p)
 {
-    return ((const struct pl_net *)p->state)->arena_floats * sizeof(float);
+    const struct pl_net *net = p->state;
+    return net->arena_floats * sizeof(float) +
+           pl_device_scratch(net->dev, net->T, net->model.head_dim);
 }
 
 static int net_open(const struct pl_problem_spec *spec, const struct pl_device *device,
