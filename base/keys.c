@@ -304,6 +304,11 @@ const struct pl_key pl_keys[] = {
          "at the first and the last version"),
 
     NAME("train.device", "host", NULL, "device that computes"),
+    NAME("train.precision", "fp32", NULL,
+         "of a model's products and attention. bf16 rounds their two factors to bf16; "
+         "sums, results, weights and all else stay fp32 (PyTorch's autocast also rounds "
+         "results). It needs a CPU with AMX, without which the run is in fp32 and says "
+         "so. bf16-emulated gives the same sums on any CPU, slowly"),
     INT("train.updates", "300", 1, 1e9, "", "optimizer updates"),
     INT("train.batch", "16", 1, 1048576, "", "sequences per update, a multiple of m"),
     INT("train.seq", "128", 1, 1048576, "", "tokens per sequence"),

@@ -10,6 +10,7 @@
 #include "cli/setup.h"
 #include "cli/setup_data.h"
 #include "cli/setup_optim.h"
+#include "cli/setup_precision.h"
 #include "cli/setup_problem.h"
 #include "cli/setup_score.h"
 #include "cli/setup_weights.h"
@@ -66,6 +67,7 @@ uint64_t pl_job_fingerprint(const struct pl_experiment *e, int job)
 
 struct parts {
     const struct pl_device *device;
+    const struct pl_device *products; /* the same one in train.precision: the model's */
     struct pl_data *data;
     struct pl_problem *problem;
     struct pl_score_sets scores;
@@ -84,7 +86,8 @@ static void close_parts(struct parts *p)
     if (p->device) p->device->close();
 }
 
-static int open_parts(const struct pl_arm *arm, struct parts *p)
+/* tell: of what is computed otherwise than asked. */
+static int open_parts(const struct pl_arm *arm, bool tell, struct parts *p)
 {
     const struct pl_config *c = arm->config;
     int rc = 0;
@@ -92,8 +95,11 @@ static int open_parts(const struct pl_arm *arm, struct parts *p)
         rc = pl_setup_data(c, (int)pl_config_int(c, "train.seq"), &p->data);
     if (!rc) rc = pl_setup_scores(c, p->data, &p->scores, &p->bytes_per_token);
     if (!rc) rc = pl_device_get(pl_config_text(c, "train.device"), &p->device);
+    p->products = p->device;
+    if (!rc && pl_setup_problem_type(c)->on_data)
+        rc = pl_setup_precision(c, p->device, tell, &p->products);
     if (!rc)
-        rc = pl_setup_problem(c, &arm->model, p->device, arm->versions.stages,
+        rc = pl_setup_problem(c, &arm->model, p->products, arm->versions.stages,
                               &p->problem);
     return rc ? rc : pl_setup_weights(c, &arm->model, p->problem, &p->weights);
 }
@@ -198,7 +204,7 @@ int pl_arm_probe(const struct pl_arm *arm, size_t *bytes, size_t *host_bytes,
 {
     struct parts p = {0};
     struct pl_run_spec spec;
-    int rc = open_parts(arm, &p);
+    int rc = open_parts(arm, true, &p);
     if (!rc) {
         fill_spec(arm, &p, &spec);
         rc = pl_run_check(&spec);
@@ -207,7 +213,7 @@ int pl_arm_probe(const struct pl_arm *arm, size_t *bytes, size_t *host_bytes,
     if (!rc) {
         *bytes = pl_run_bytes(&spec);
         *host_bytes = p.device->host_memory ? *bytes : 0;
-        p.device->describe(device, n);
+        p.products->describe(device, n);
     }
     close_parts(&p);
     return rc;
@@ -267,7 +273,7 @@ int pl_job_run(const struct pl_experiment *e, int job, const char *checkpoint,
 {
     const struct pl_arm *arm = pl_job_arm(e, job);
     struct parts p = {.experiment = e, .job = job};
-    int rc = open_parts(arm, &p);
+    int rc = open_parts(arm, false, &p);
     if (!rc && data_of(&p) != arm->data)
         rc = pl_fail(PL_EINPUT, "%s: the data has changed since the start", arm->name);
     if (!rc) {

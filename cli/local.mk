@@ -13,6 +13,7 @@ noinst_LIBRARIES += %D%/libcli.a
   %D%/report_scores.c %D%/report_scores.h
 %C%_libcli_a_SOURCES += %D%/setup_weights.c %D%/setup_weights.h
 %C%_libcli_a_SOURCES += %D%/setup_optim.c %D%/setup_optim.h
+%C%_libcli_a_SOURCES += %D%/setup_precision.c %D%/setup_precision.h
 %C%_libcli_a_SOURCES += %D%/cmd_sim.c %D%/print_memory.c %D%/closed.c %D%/closed.h \
   %D%/print_sim.c %D%/print_sim.h %D%/print_sim_json.c %D%/print_delay.c %D%/print_delay.h \
   %D%/print_links.c %D%/print_links.h %D%/segments.c %D%/segments.h %D%/print_segments.c \

@@ -119,7 +119,8 @@ static bool trained_with(const struct pl_config *config, const char *key)
         strcmp(pl_config_text(config, "cost.type"), "given"))
         return true;
     return type->on_data || (strncmp(key, "model.", 6) && strncmp(key, "data.", 5) &&
-                             strncmp(key, "eval.", 5) && strcmp(key, "train.seq"));
+                             strncmp(key, "eval.", 5) && strcmp(key, "train.seq") &&
+                             strcmp(key, "train.precision"));
 }
 
 void pl_unused_warn_run(const struct pl_experiment *e)

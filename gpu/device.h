@@ -209,6 +209,16 @@ int pl_device_get(const char *name, const struct pl_device **device);
  * base/pool.h together, for attention up to this shape; other devices 0. */
 size_t pl_device_scratch(const struct pl_device *device, int T, int head_dim);
 
+extern const char *const pl_precision_names[]; /* fp32 bf16 bf16-emulated */
+/* The device whose gemm and attention compute in a precision, the same memory and other
+ * operations: fp32 is the device itself. bf16 (host only): both factors of a product
+ * are rounded to bf16 (nearest even), sums are float, on AMX; bf16-emulated: the same
+ * sums, slowly, on any CPU. What must be exact to float (optimizers) is left to the
+ * device itself. Errors: PL_EUNSUP: another device; PL_ENODEV with the reason: bf16
+ * without AMX. */
+int pl_device_precision(const struct pl_device *device, const char *precision,
+                        const struct pl_device **out);
+
 #ifdef __cplusplus
 }
 #endif

@@ -140,7 +140,7 @@ static inline float sigmoid_f(float x)
     return x < 0 ? e * up : up;
 }
 
-static float row_max(int n, const float *x)
+static inline float row_max(int n, const float *x)
 {
     float max = x[0];
     int i = 0;
@@ -155,7 +155,7 @@ static float row_max(int n, const float *x)
 }
 
 /* y = e^(x - shift); the sum of y is returned. y may be x. */
-static float row_exp(int n, const float *x, float shift, float *y)
+static inline float row_exp(int n, const float *x, float shift, float *y)
 {
 #pragma omp simd
     for (int i = 0; i < n; i++) y[i] = exp_f(x[i] - shift);

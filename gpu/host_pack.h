@@ -6,30 +6,17 @@
 #ifndef PL_GPU_HOST_PACK_H
 #define PL_GPU_HOST_PACK_H
 
+#include "gpu/host_vec.h"
+
 #include <string.h>
 
 enum { PANEL = 2 * LANES, LINE = 16 };
-
-typedef float vec __attribute__((vector_size(4 * LANES)));
-typedef float loose_vec __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
-typedef int32_t lane_index __attribute__((vector_size(4 * LANES), may_alias));
-
-/* A matrix read through two strides: element (i, k) is at[i * row + k * col]. */
-struct strided {
-    const float *at;
-    size_t row, col;
-};
 
 /* A packed factor: panel p starts at at + p * stride, its rows are `step` apart. */
 struct panels {
     const float *at;
     size_t stride, step;
 };
-
-static inline int least(int a, int b)
-{
-    return a < b ? a : b;
-}
 
 /* Floats between panels of `width` columns or rows and depth K. */
 static inline size_t panel_stride(int K, int width)

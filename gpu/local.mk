@@ -12,6 +12,11 @@ noinst_LIBRARIES += %D%/libgpu.a
 %C%_libgpu_a_CPPFLAGS = $(AM_CPPFLAGS) $(OPENBLAS_CFLAGS)
 %C%_libgpu_a_CFLAGS = $(AM_CFLAGS) -fopenmp-simd -fno-trapping-math -Wno-psabi
 
+# host in bf16
+%C%_libgpu_a_SOURCES += %D%/host_vec.h %D%/host_bf16.c %D%/host_bf16.h %D%/host_bf16_tiles.c \
+  %D%/host_bf16_tiles.h %D%/host_bf16_plain.c %D%/host_bf16_avx512.c %D%/host_bf16_amx.c \
+  %D%/host_bf16_pairs.h %D%/host_bf16_gemm.h %D%/host_bf16_attention.h
+
 # The device `cuda`: its loader is part of the program, the device itself a shared object
 # made by nvcc, put beside the program and installed where the loader looks last.
 %C%_libgpu_a_SOURCES += %D%/cuda_load.c %D%/cuda_load.h %D%/cuda_plugin.h

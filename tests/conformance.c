@@ -104,7 +104,8 @@ static void gemm_one(struct trial *t, const struct gemm_case *g, bool ta, bool t
             }
             double old = g->beta == 0 ? 0 : (double)g->beta * c[e];
             want[e] = (double)g->alpha * sum + old;
-            weight[e] = (g->K + 3) * (fabs(g->alpha * size) + fabs(old));
+            weight[e] = (g->K + 3) * (fabs(g->alpha * size) + fabs(old)) +
+                        t->product * fabs(g->alpha * size);
             if (g->beta == 0) c[e] = NAN;
         }
     float *da = trial_upload(t, a, na), *db = trial_upload(t, b, nb);
@@ -317,12 +318,20 @@ const struct conformance conformance_table[] = {
 bool conformance_run(const struct conformance *op, const struct pl_device *device,
                      char *text, size_t n)
 {
+    return conformance_run_rounded(op, device, 0, text, n);
+}
+
+bool conformance_run_rounded(const struct conformance *op,
+                             const struct pl_device *device, double product,
+                             char *text, size_t n)
+{
     uint64_t hash[2];
     int failures = 0;
     if (n) *text = '\0';
     for (int run = 0; run < 2; run++) {
         struct trial t = {.device = device, .op = op, .text = text, .room = n};
         t.hash = 0xcbf29ce484222325;
+        t.product = product;
         t.failures = failures;
         op->check(&t);
         hash[run] = t.hash;

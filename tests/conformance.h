@@ -32,13 +32,21 @@ extern const struct conformance conformance_table[];
 bool conformance_run(const struct conformance *op, const struct pl_device *device,
                      char *text, size_t n);
 
+/* The same for a device that rounds the factors of its products (gemm, attention): what
+ * that adds to an element's count of roundings, as `product` roundings of float for each
+ * product. */
+bool conformance_run_rounded(const struct conformance *op,
+                             const struct pl_device *device, double product,
+                             char *text, size_t n);
+
 /* Inside: one run of one op. Fails are counted, the first one is kept as text. */
 struct trial {
     const struct pl_device *device;
     const struct conformance *op;
     void *blocks[16];
     int used;
-    uint64_t hash; /* of every result downloaded */
+    double product; /* of conformance_run_rounded, 0 otherwise */
+    uint64_t hash;  /* of every result downloaded */
     int failures;
     char *text;
     size_t room;

@@ -1,7 +1,8 @@
 /* The conformance suite, attention, in double with full rows of probabilities. Errors:
  * a score's absolute error is (dim + 3) u A, A = sum |q k| / sqrt(dim); it is the
  * relative error of p, on top of those of exp (8) and of sums over up to T positions.
- */
+ * Where factors are rounded (trial.product, half of it a factor): the scores, then p and
+ * v, or in the backward pass dout, v, ds and k or q. */
 #include "tests/conformance.h"
 #include "base/mem.h"
 
@@ -89,9 +90,10 @@ static void forward_one(struct trial *t, const struct pl_attention_shape *s)
         int q = (int)(r % (size_t)s->T), h = (int)(r / (size_t)s->T) % s->heads;
         int b = (int)(r / (size_t)(s->T * s->heads));
         attend(&net, b, h, q, &row);
-        double rounds = 2 * (s->head_dim + 6) * row.size + s->T + 8;
+        double rounds = 2 * (s->head_dim + 6 + t->product) * row.size + s->T + 8;
         want[n + r] = row.lse;
         weight[n + r] = rounds + fabs(row.lse);
+        rounds += t->product;
         for (int i = 0; i < s->head_dim; i++)
             for (int j = 0; j <= q; j++) {
                 size_t e = o_at(&net, b, h, q) + (size_t)i;
@@ -116,6 +118,7 @@ void check_attention(struct trial *t)
 
 struct back {
     struct net net;
+    double product;
     float *out, *lse, *dout;
     double *want, *weight;
 };
@@ -135,8 +138,8 @@ static void back_row(struct back *x, int b, int h, int q, struct row *row, float
     int dim = n->s->head_dim;
     size_t o = o_at(n, b, h, q);
     double mean = 0, mean_size = 0, shift = row->lse - lse;
-    double rounds = (dim + 6) * row->size + fabs(row->lse) + (double)dim + 16 +
-                    (double)n->group * n->s->T;
+    double rounds = (dim + 6 + x->product) * row->size + fabs(row->lse) + (double)dim +
+                    16 + (double)n->group * n->s->T + 2 * x->product;
     for (int i = 0; i < dim; i++) {
         double part = (double)x->dout[o + (size_t)i] * x->out[o + (size_t)i];
         mean += part;
@@ -163,7 +166,7 @@ static void back_row(struct back *x, int b, int h, int q, struct row *row, float
 
 static void backward_one(struct trial *t, const struct pl_attention_shape *s)
 {
-    struct back x = {.net = net_new(s)};
+    struct back x = {.net = net_new(s), .product = t->product};
     size_t n = (size_t)(s->B * s->T) * x.net.width;
     size_t n_out = (size_t)(s->B * s->T) * x.net.out_width;
     size_t rows = (size_t)(s->B * s->heads * s->T);

@@ -16,3 +16,11 @@ tests_test_cuda_SOURCES = tests/test_cuda.c tests/conformance.c tests/conformanc
 test_scripts += tests/cuda_gpu.sh tests/cuda_shim.sh
 EXTRA_DIST += tests/cuda_shim.h tests/cuda_shim_api.h
 EXTRA_DIST += tools/gpu-check tools/gpu-pack tools/README.md
+
+# host in bf16; amx_trap.c runs its AMX code on CPUs without AMX.
+test_programs += tests/test_bf16
+test_scripts += tests/cli_bf16.sh
+tests_test_bf16_SOURCES = tests/test_bf16.c tests/amx_trap.c tests/amx_trap.h \
+  tests/conformance.c tests/conformance.h tests/conformance_layers.c \
+  tests/conformance_attention.c tests/conformance_matrix.c tests/conformance_blocks.c \
+  tests/conformance_moe.c

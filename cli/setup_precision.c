@@ -1,0 +1,24 @@
+#include "cli/setup_precision.h"
+
+#include "base/err.h"
+#include "base/log.h"
+
+int pl_setup_precision(const struct pl_config *config, const struct pl_device *device,
+                       bool tell, const struct pl_device **out)
+{
+    static bool told;
+    const char *where = pl_config_where(config, "train.precision");
+    int rc =
+        pl_device_precision(device, pl_config_text(config, "train.precision"), out);
+    if (rc == PL_ENODEV) {
+        if (tell && !told)
+            pl_log(PL_LOG_INFO, "%s: train.precision bf16: %s; products are in fp32",
+                   where, pl_error_text());
+        told |= tell;
+        *out = device;
+        return 0;
+    }
+    if (rc)
+        return pl_fail(PL_ECONFIG, "%s: train.precision: %s", where, pl_error_text());
+    return 0;
+}
