@@ -52,6 +52,10 @@ static void print_model(const struct pl_arm *arm, FILE *out)
             "vocabulary %d, %s",
             (double)pl_model_params(m) / 1e6, m->layers, m->hidden, m->heads,
             m->kv_heads, m->ffn, m->vocab, m->tied ? "tied" : "untied");
+    if (m->experts)
+        fprintf(out, ", %d of %d experts of %d a token (%.3fM active parameters)",
+                m->experts_per_token, m->experts, m->expert_ffn,
+                (double)pl_model_count(m).n_active_params / 1e6);
 }
 
 static void print_data(const struct pl_arm *arm, int n_seeds, FILE *out)

@@ -105,6 +105,24 @@ static bool spectrum_reads(const char *kind, const char *setting)
     return true;
 }
 
+/* Of a router: read by models with experts, and not all of it by all of them. NULL, or
+ * why a value has no effect. */
+static const char *router_unread(const struct pl_config *config, const char *key)
+{
+    static const char router[] =
+        "scoring_func norm_topk_prob routed_scaling_factor aux_loss_coef z_loss_coef "
+        "seq_aux router_bias_rate";
+    if (strncmp(key, "model.", 6) || !has_word(router, key + 6)) return NULL;
+    if (!pl_config_int(config, "model.experts")) return "model.experts is 0";
+    if (!strcmp(key, "model.seq_aux") &&
+        !(pl_config_real(config, "model.aux_loss_coef") > 0))
+        return "model.aux_loss_coef is 0";
+    if (!strcmp(key, "model.router_bias_rate") &&
+        !pl_config_bool(config, "model.router_bias"))
+        return "model.router_bias is no";
+    return NULL;
+}
+
 /* Does training under this configuration read the key? Of model.* it may be the costs
  * that do. */
 static bool trained_with(const struct pl_config *config, const char *key)
@@ -127,12 +145,18 @@ void pl_unused_warn_run(const struct pl_experiment *e)
 {
     for (const struct pl_key *key = pl_keys; key->name; key++) {
         const struct pl_config *given = NULL;
+        const char *router = NULL;
         bool read = false;
         for (int i = 0; i < e->n_arms && !read; i++) {
             const struct pl_config *config = e->arms[i].config;
             if (!pl_config_given(config, key->name)) continue;
             given = config;
-            read = trained_with(config, key->name);
+            router = router_unread(config, key->name);
+            read = !router && trained_with(config, key->name);
+        }
+        if (given && router) {
+            warn(given, key->name, router);
+            continue;
         }
         const char *rule = "optimizer.name", *problem = "problem.name";
         const char *name = strncmp(key->name, rule, 10) ? problem : rule;

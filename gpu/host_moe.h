@@ -107,18 +107,33 @@ static float row_lse(int n, const float *z)
     return max + (float)log((double)sum);
 }
 
+struct routing {
+    const struct pl_routing *route;
+    const float *logits, *bias, *dweight;
+    float factor, *dlogits;
+};
+
+static void route_part(void *args, int part, size_t from, size_t to)
+{
+    const struct routing *p = args;
+    const size_t E = (size_t)p->route->experts, k = (size_t)p->route->chosen;
+    (void)part;
+    for (size_t r = from; r < to; r++) {
+        float *s = p->route->score + r * E;
+        score_row(p->route, p->logits + r * E, s);
+        choose_experts(p->route, s, p->bias, p->route->expert + r * k,
+                       p->route->weight + r * k);
+    }
+}
+
 int HOST(route)(const struct pl_routing *route, const float *logits, const float *bias,
                 double *loss)
 {
-    const int E = route->experts, k = route->chosen;
+    const int E = route->experts;
     const size_t width = (size_t)E;
     double balance = 0, square = 0;
-    for (int r = 0; r < route->rows; r++) {
-        float *s = route->score + (size_t)r * width;
-        score_row(route, logits + (size_t)r * width, s);
-        choose_experts(route, s, bias, route->expert + (size_t)r * (size_t)k,
-                       route->weight + (size_t)r * (size_t)k);
-    }
+    struct routing p = {.route = route, .logits = logits, .bias = bias};
+    pl_host_rows((size_t)route->rows, width * (size_t)route->chosen, route_part, &p);
     sort_by_expert(route);
     for (int r = 0; r < route->rows && route->balance != 0; r++) {
         const float *s = route->score + (size_t)r * width;
@@ -169,53 +184,88 @@ static void route_row_back(const struct pl_routing *route, int r, float factor,
     for (int i = 0; i < E; i++) dz[i] = s[i] * (a * (float)load[i] + dz[i] - along);
 }
 
-int HOST(route_back)(const struct pl_routing *route, const float *logits,
-                     const float *dweight, float factor, float *dlogits)
+static void route_back_part(void *args, int part, size_t from, size_t to)
 {
+    const struct routing *p = args;
+    const struct pl_routing *route = p->route;
     const int E = route->experts;
     const size_t width = (size_t)E, k = (size_t)route->chosen;
-    const float z = 2 * factor * route->z / (float)route->rows;
-    for (int r = 0; r < route->rows; r++) {
-        const float *s = route->score + (size_t)r * width;
-        const float *logit = logits + (size_t)r * width;
-        float *dz = dlogits + (size_t)r * width;
-        chosen_row_back(route, route->expert + (size_t)r * k, s,
-                        dweight + (size_t)r * k, dz);
-        route_row_back(route, r, factor, s, dz);
+    const float z = 2 * p->factor * route->z / (float)route->rows;
+    (void)part;
+    for (size_t r = from; r < to; r++) {
+        const float *s = route->score + r * width, *logit = p->logits + r * width;
+        float *dz = p->dlogits + r * width;
+        chosen_row_back(route, route->expert + r * k, s, p->dweight + r * k, dz);
+        route_row_back(route, (int)r, p->factor, s, dz);
         if (route->z == 0) continue;
         float lse = row_lse(E, logit);
 #pragma omp simd
         for (int i = 0; i < E; i++) dz[i] += z * lse * exp_f(logit[i] - lse);
     }
+}
+
+int HOST(route_back)(const struct pl_routing *route, const float *logits,
+                     const float *dweight, float factor, float *dlogits)
+{
+    struct routing p = {.route = route, .logits = logits, .dweight = dweight};
+    p.factor = factor;
+    p.dlogits = dlogits;
+    pl_host_rows((size_t)route->rows, (size_t)route->experts, route_back_part, &p);
     return 0;
+}
+
+struct combine {
+    size_t n, d;
+    const int32_t *slot;
+    const float *w, *x, *dy;
+    float *y, *dx, *dw;
+};
+
+static void combine_part(void *args, int part, size_t from, size_t to)
+{
+    const struct combine *p = args;
+    const size_t d = p->d;
+    (void)part;
+    for (size_t e = from * p->n; e < to * p->n; e++) {
+        const float *x = p->x + (size_t)p->slot[e] * d;
+        float weight = p->w ? p->w[e] : 1, *y = p->y + e / p->n * d;
+#pragma omp simd
+        for (size_t i = 0; i < d; i++) y[i] += weight * x[i];
+    }
 }
 
 int HOST(combine)(int rows, int n, int d, const int32_t *slot, const float *w,
                   const float *x, float *y)
 {
-    for (int r = 0; r < rows; r++, y += d)
-        for (int j = 0; j < n; j++) {
-            size_t e = (size_t)r * (size_t)n + (size_t)j;
-            const float *from = x + (size_t)slot[e] * (size_t)d;
-            float weight = w ? w[e] : 1;
-#pragma omp simd
-            for (int i = 0; i < d; i++) y[i] += weight * from[i];
-        }
+    struct combine p = {.n = (size_t)n, .d = (size_t)d, .slot = slot, .w = w, .x = x};
+    p.y = y;
+    pl_host_rows((size_t)rows, p.n * p.d, combine_part, &p);
     return 0;
+}
+
+static void combine_back_part(void *args, int part, size_t from, size_t to)
+{
+    const struct combine *p = args;
+    const size_t d = p->d;
+    (void)part;
+    for (size_t e = from * p->n; e < to * p->n; e++) {
+        const float *dy = p->dy + e / p->n * d;
+        const size_t at = (size_t)p->slot[e] * d;
+        float *dx = p->dx + at, weight = p->w[e];
+#pragma omp simd
+        for (size_t i = 0; i < d; i++) dx[i] = weight * dy[i];
+        p->dw[e] = row_dot((int)d, p->x + at, dy);
+    }
 }
 
 int HOST(combine_back)(int rows, int n, int d, const int32_t *slot, const float *w,
                        const float *x, const float *dy, float *dx, float *dw)
 {
-    for (int r = 0; r < rows; r++, dy += d)
-        for (int j = 0; j < n; j++) {
-            size_t e = (size_t)r * (size_t)n + (size_t)j,
-                   at = (size_t)slot[e] * (size_t)d;
-            float *to = dx + at;
-#pragma omp simd
-            for (int i = 0; i < d; i++) to[i] = w[e] * dy[i];
-            dw[e] = row_dot(d, x + at, dy);
-        }
+    struct combine p = {.n = (size_t)n, .d = (size_t)d, .slot = slot, .w = w, .x = x};
+    p.dy = dy;
+    p.dx = dx;
+    p.dw = dw;
+    pl_host_rows((size_t)rows, p.n * p.d, combine_back_part, &p);
     return 0;
 }
 

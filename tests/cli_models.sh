@@ -43,8 +43,17 @@ cp out before && run 0 $PIPELAG run run.yaml -o run.h5 --force --set train.repla
   [ "$(sed -n '/^sync/s/  */ /gp' out | cut -d' ' -f1-7)" = \
     "$(sed -n '/^sync/s/  */ /gp' before | cut -d' ' -f1-7)" ]
 ok $? "balance is per microbatch: replayed one by one, the printed loss is the same"
+grep -q '^model .*, 2 of 8 experts of 24 a token (0\.[0-9]*M active parameters)' out
+ok $? "the heading counts what is active"
 run 0 $PIPELAG run run.yaml -o run.h5 --force --set model.router_bias_rate=0 && ! cmp -s out before
 ok $? "the rate of the selection biases matters"
+
+cp run.yaml moe.yaml
+config 'z_loss_coef: 0.1'
+run 0 $PIPELAG run run.yaml -o run.h5 --force --set train.updates=2 &&
+  grep -q 'model.z_loss_coef has no effect: model.experts is 0' err && [ "$(wc -l < err)" = 3 ]
+ok $? "a router's key without experts is named"
+mv moe.yaml run.yaml
 
 bad() { # TEXT NAME ARGS...
   text=$1 name=$2; shift 2
