@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/pool.h"
@@ -147,22 +148,27 @@ static void lap(void *context, const struct pl_row *row)
     laps->last = now;
 }
 
-/* Median seconds of an update of P stages with the delays tau. */
+/* Median seconds of an update of P stages with the delays tau; NaN, and a line that
+ * says why, where there is no such precision. */
 static double update_seconds(const struct size *size, int P, const int64_t *tau,
-                             const char *corrector)
+                             const char *corrector, const char *precision)
 {
-    const struct pl_device *dev;
+    const struct pl_device *dev, *products;
     struct pl_problem *problem;
     struct pl_versions versions;
     struct pl_run_result result;
     struct laps laps = {0};
     const int updates = WARM + size->updates;
+    die(pl_device_get("host", &dev));
+    if (pl_device_precision(dev, precision, &products)) {
+        printf("no %s: %s\n", precision, pl_error_text());
+        return NAN;
+    }
     struct pl_data *data = open_tokens(size);
     struct pl_segment segment = {updates,
                                  pl_corrector_make(corrector, NAN, PL_START_HOLD)};
     pl_versions_constant(P, updates, 1, tau, 1, &versions);
-    die(pl_device_get("host", &dev));
-    die(pl_problem_llama(dev, &size->model, P, size->B, size->T, &problem));
+    die(pl_problem_llama(products, &size->model, P, size->B, size->T, &problem));
     struct pl_run_spec spec = {
         .device = dev,
         .problem = problem,
@@ -195,15 +201,17 @@ static double update_seconds(const struct size *size, int P, const int64_t *tau,
     return pl_quantile(laps.seconds + WARM, laps.n - WARM, 0.5);
 }
 
-/* Tokens a second of ours; of PyTorch with as many threads, NaN where there is none. */
-static void tokens(const char *name, double *value, double *peer_value)
+/* Tokens a second of ours; of PyTorch with as many threads, NaN where there is none.
+ * Without ours PyTorch is not asked. */
+static void tokens(const char *name, const char *precision, double *value,
+                   double *peer_value)
 {
     const struct size *size = size_of(name);
     const int64_t none = 0;
     pl_pool_threads_set(pl_pool_cores());
-    *value = size->B * size->T / update_seconds(size, 1, &none, "none");
+    *value = size->B * size->T / update_seconds(size, 1, &none, "none", precision);
     pl_pool_threads_set(1);
-    *peer_value = ask_torch(name, "fp32");
+    *peer_value = isnan(*value) ? NAN : ask_torch(name, precision);
 }
 
 double ask_torch(const char *size, const char *precision)
@@ -220,22 +228,37 @@ double ask_torch(const char *size, const char *precision)
 
 void train_demo(double *value, double *peer_value)
 {
-    tokens("demo", value, peer_value);
+    tokens("demo", "fp32", value, peer_value);
 }
 
 void train_1m(double *value, double *peer_value)
 {
-    tokens("1m", value, peer_value);
+    tokens("1m", "fp32", value, peer_value);
 }
 
 void train_10m(double *value, double *peer_value)
 {
-    tokens("10m", value, peer_value);
+    tokens("10m", "fp32", value, peer_value);
 }
 
 void train_135m(double *value, double *peer_value)
 {
-    tokens("135m", value, peer_value);
+    tokens("135m", "fp32", value, peer_value);
+}
+
+void train_1m_bf16(double *value, double *peer_value)
+{
+    tokens("1m", "bf16", value, peer_value);
+}
+
+void train_10m_bf16(double *value, double *peer_value)
+{
+    tokens("10m", "bf16", value, peer_value);
+}
+
+void train_135m_bf16(double *value, double *peer_value)
+{
+    tokens("135m", "bf16", value, peer_value);
 }
 
 enum { P = 8 };
@@ -249,8 +272,8 @@ static void overhead(int64_t first, int64_t last, const char *corrector, double 
     int64_t tau[P], none[P] = {0};
     for (int s = 0; s < P; s++) tau[s] = first + (last - first) * s / (P - 1);
     for (int i = 0; i < BATCHES; i++) {
-        now[i] = 1e3 * update_seconds(size_of("delay"), P, none, "none");
-        late[i] = 1e3 * update_seconds(size_of("delay"), P, tau, corrector);
+        now[i] = 1e3 * update_seconds(size_of("delay"), P, none, "none", "fp32");
+        late[i] = 1e3 * update_seconds(size_of("delay"), P, tau, corrector, "fp32");
     }
     *value = pl_quantile(late, BATCHES, 0.5);
     *peer_value = pl_quantile(now, BATCHES, 0.5);

@@ -1,5 +1,5 @@
 # What to run, as YAML; README.md has the measured results.
-EXTRA_DIST += %D%/README.md %D%/one-step-delay.yaml %D%/one-step-delay-full.yaml \
+EXTRA_DIST += %D%/README.md %D%/bf16.yaml %D%/one-step-delay.yaml %D%/one-step-delay-full.yaml \
   %D%/delay-quadratic.yaml %D%/rate-grid.yaml %D%/sweep-depth.yaml %D%/sweep-model.yaml
 # measured steps, for pipelag calibrate
 EXTRA_DIST += %D%/measured/sc21-table1.csv %D%/measured/korthikanti-table5.csv \
