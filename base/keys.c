@@ -341,8 +341,13 @@ const struct pl_key pl_keys[] = {
     NAME(
         "optimizer.decay_factor", "auto", NULL,
         "of decay: lr, lr2 lr^2, corrected lr^2/peak, independent lr/peak, constant 1"),
+    NAME("optimizer.decay_spares", "auto", NULL,
+         "what does not decay: none, vectors, tables (embedding and head) and vectors"),
     NAME("optimizer.decay_at", "current", decay_points,
          "weights that decay: the newest, or those that forward read"),
+    NAME("optimizer.tensors", "auto", NULL,
+         "what muon, normuon, mars take: hidden matrices, all matrices, all; AdamW the "
+         "rest"),
     REAL("optimizer.aux_lr", "nan", 0, 1e6, "",
          "rate of AdamW for the other tensors (mars: lr_1d)"),
     REAL("optimizer.aux_decay", "nan", 0, 1e6, "", "decay of the same"),

@@ -32,6 +32,8 @@ static const struct member {
     NUMBER(decay),
     MEMBER("decay_form", NAME, decay_form, pl_decay_forms),
     MEMBER("decay_factor", NAME, decay_factor, pl_decay_factors),
+    MEMBER("decay_spares", NAME, decay_spares, pl_decay_spared),
+    MEMBER("tensors", NAME, tensors, pl_tensor_sets),
     NUMBER(aux_lr),
     NUMBER(aux_decay),
     NUMBER(aux_beta1),
@@ -162,7 +164,8 @@ static bool has_word(const char *words, const char *word)
 /* Settings that are off, or as usual, at their first value. */
 static bool usual(const struct pl_optim *o, const struct member *m)
 {
-    static const char quiet[] = "decay_factor eps_form ns_steps ns_eps dampening";
+    static const char quiet[] =
+        "decay_factor decay_spares eps_form ns_steps ns_eps dampening";
     if (m->kind == SWITCH) return !get(o, m);
     if (!strcmp(m->name, "cautious")) return real(o, m) == 1;
     if (!has_word(quiet, m->name)) return false;

@@ -42,7 +42,8 @@ agree muon auto; ok $? "auto, nan and 0 are what is not given"
 # Switches do something, each alone.
 for set in nesterov=no momentum_form=sum:same scale=moonlight coefficients=polar-express ns_steps=3 \
   coefficients=svd decay_form=after decay_form=cautious decay_factor=constant fused_qkv=yes \
-  eps_form=uncorrected aux_decay=0.5 ns_clamp=yes:same; do
+  eps_form=uncorrected aux_decay=0.5 ns_clamp=yes:same \
+  tensors=all decay_spares=tables; do
   key=${set%:same}
   rm -f s.h5
   train s --set optimizer.name=muon --set optimizer.decay=0.5 --set optimizer.eps=1e-2 \

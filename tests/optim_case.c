@@ -9,7 +9,7 @@ void optim_case_run(const struct optim_case *c, const struct pl_optim *options,
                     double rate, int steps, const float *first,
                     float out[CASE_STEPS][CASE_SIZE])
 {
-    enum { STATE = 64, SCRATCH = 128 };
+    enum { STATE = 128, SCRATCH = 512 };
     struct pl_optim o = *options;
     o.type = pl_optim_find(c->name);
     struct pl_param p = {.rows = c->rows, .cols = c->cols, .kind = c->kind};

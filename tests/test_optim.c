@@ -7,7 +7,7 @@
 #include "tests/optim_case.h"
 
 #define ON_VECTOR 1, 2, PL_PARAM_VECTOR, CASE_VECTOR
-#define ON_ROW 1, 2, PL_PARAM_EMBED, CASE_VECTOR /* a matrix of one row */
+#define ON_ROW 1, 2, PL_PARAM_MATRIX, CASE_VECTOR /* a matrix of one row */
 #define ON_MATRIX 3, 2, PL_PARAM_MATRIX, CASE_MATRIX
 #define ADAM .lr = .1, .decay = .1, .beta1 = .9, .beta2 = .95, .eps = 1e-8
 #define SCION \

@@ -5,8 +5,8 @@
 
 static const struct pl_device *const dev = &pl_device_ref;
 
-static const struct optim_case vector = {NULL,           {0},         1,    2,
-                                         PL_PARAM_EMBED, CASE_VECTOR, {{0}}};
+static const struct optim_case vector = {NULL,        {0},  1, 2, PL_PARAM_MATRIX,
+                                         CASE_VECTOR, {{0}}};
 static const struct optim_case matrix = {NULL,        {0},  3, 2, PL_PARAM_MATRIX,
                                          CASE_MATRIX, {{0}}};
 
@@ -301,6 +301,26 @@ START_TEST(fused_qkv)
 }
 END_TEST
 
+/* Which tensors take muon and mars, which AdamW. */
+START_TEST(tensors_that_take_the_rule)
+{
+    static const enum pl_param_kind kinds[] = {PL_PARAM_MATRIX, PL_PARAM_EMBED,
+                                               PL_PARAM_HEAD, PL_PARAM_VECTOR};
+    static const bool takes[3][4] = {{1, 0, 0, 0}, {1, 1, 1, 0}, {1, 1, 1, 1}};
+    const struct pl_optim_type *muon = pl_optim_find("muon");
+    for (int set = PL_TENSORS_HIDDEN; set <= PL_TENSORS_ALL; set++)
+        for (int k = 0; k < 4; k++) {
+            struct pl_optim o = optim_defaults("muon");
+            const struct pl_param p = {.rows = 2, .cols = 3, .kind = kinds[k]};
+            o.tensors = (enum pl_tensors)set;
+            ck_assert(pl_optim_takes(&o, &p) == takes[set][k]);
+            ck_assert_uint_eq(muon->state_floats(&o, &p), takes[set][k] ? 6 : 12);
+        }
+    ck_assert_int_eq(muon->defaults.tensors, PL_TENSORS_HIDDEN);
+    ck_assert_int_eq(pl_optim_find("mars")->defaults.tensors, PL_TENSORS_MATRICES);
+}
+END_TEST
+
 static void fill(TCase *t)
 {
     tcase_add_test(t, adan_without_difference_is_adamw);
@@ -316,6 +336,7 @@ static void fill(TCase *t)
     tcase_add_loop_test(t, scion_stays_in_its_ball, 0, 5);
     tcase_add_test(t, normuon_levels_rows);
     tcase_add_test(t, fused_qkv);
+    tcase_add_test(t, tensors_that_take_the_rule);
 }
 
 int main(void)

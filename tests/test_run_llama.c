@@ -41,6 +41,7 @@ static int train(const struct setting *set, struct pl_run_result *r)
     struct pl_optim optim = rule->defaults;
     model.tied = set->tied;
     optim.type = rule;
+    if (optim.refresh) optim.refresh = 15; /* eigenvectors take long */
     const struct pl_segment segment = {
         UPDATES, pl_corrector_make(set->corrector, NAN, PL_START_HOLD)};
     const struct pl_device *device;
@@ -101,8 +102,9 @@ START_TEST(learns)
     ck_assert_double_lt(r.evals[3].loss, r.evals[0].loss);
     for (int64_t i = 0; i < r.n_rows; i++) {
         ck_assert(isfinite(r.rows[i].grad_norm) && r.rows[i].grad_norm > 0);
-        ck_assert(r.rows[i].update_norm > 0);
-        ck_assert((r.rows[i].stale_norm > 0) == (i > 0));
+        ck_assert(r.rows[i].update_norm > 0 || i == 0); /* soap's first is none */
+        ck_assert((r.rows[i].stale_norm > 0) ==
+                  (i > 0 && r.rows[i - 1].update_norm > 0));
     }
     pl_run_free(&r);
 }

@@ -38,6 +38,20 @@ enum pl_eps_form {
 /* Whose eigenbases basis rotation takes: of G G^T on average, or of M M^T. */
 enum pl_rotation_source { PL_ROTATE_SECOND, PL_ROTATE_FIRST };
 
+/* Which tensors take the rule; those that do not take AdamW with the aux_ settings. */
+enum pl_tensors {
+    PL_TENSORS_HIDDEN,   /* hidden matrices (Muon) */
+    PL_TENSORS_MATRICES, /* embedding and head too (MARS) */
+    PL_TENSORS_ALL       /* vectors too (MARS: optimize_1d) */
+};
+
+/* Which tensors do not decay. */
+enum pl_decay_spares {
+    PL_SPARES_NONE,    /* all decay (Moonlight, OLMoE) */
+    PL_SPARES_VECTORS, /* gains and biases do not (nanoGPT: dim >= 2 decays) */
+    PL_SPARES_TABLES   /* embedding and head neither */
+};
+
 /* Three rules that are called NAdamW; see optim/nadamw.c. */
 enum pl_nadam_form { PL_NADAM_TORCH, PL_NADAM_ALGOPERF, PL_NADAM_OPTAX };
 
@@ -68,7 +82,9 @@ struct pl_optim {
     double decay;
     enum pl_decay_form decay_form;
     enum pl_decay_factor decay_factor;
-    /* AdamW part: of muon and normuon all but hidden matrices, of mars vectors */
+    enum pl_decay_spares decay_spares;
+    /* muon, normuon, mars: AdamW part, for what is not theirs */
+    enum pl_tensors tensors;
     double aux_lr, aux_decay;
     double aux_beta1, aux_beta2; /* mars, normuon; muon's are beta1 and beta2 */
     /* momentum: sgd, signum, muon, normuon, scion */
@@ -109,6 +125,9 @@ struct pl_optim {
     double graft_beta2, graft_eps;
 };
 
+/* Keys that all rules read. */
+#define PL_DECAY_KEYS "lr decay decay_form decay_factor decay_spares "
+
 enum pl_first_moment { PL_MOMENTUM, PL_BETA1, PL_BETA2 };
 
 struct pl_optim_type {
@@ -134,16 +153,27 @@ const char *const *pl_optim_names(void);
 const struct pl_optim_type *pl_optim_find(const char *name);
 
 /* Names of the enums above for the keys, each after "auto", which is the rule's own. */
-extern const char *const pl_decay_forms[],
-    *const pl_decay_factors[], *const pl_eps_forms[], *const pl_nadam_forms[],
-                                                          *const pl_rotation_sources[],
-                                                              *const pl_shape_scales[],
-                                                                  *const pl_lmos[];
+extern const char *const pl_tensor_sets[],
+    *const pl_decay_spared[], *const pl_decay_forms[],
+                                  *const pl_decay_factors[],
+                                      *const pl_eps_forms[],
+                                          *const pl_nadam_forms[],
+                                              *const pl_rotation_sources[],
+                                                  *const pl_shape_scales[],
+                                                      *const pl_lmos[];
 
 /* First-moment coefficient: the corrector `nesterov` takes it as its c. */
 double pl_optim_beta(const struct pl_optim *o);
 
+/* A step of o->type on tensor p, without decay where it is spared (pl_optim_type). */
+int pl_optim_step(const struct pl_optim *o, const struct pl_device *dev,
+                  const struct pl_param *p, float *g, const float *w, float *state,
+                  float *scratch, int64_t t, double rate, float *u);
+
 /* What rules share (optim/common.c). */
+
+/* Does the tensor take the rule itself, not its AdamW part? */
+bool pl_optim_takes(const struct pl_optim *o, const struct pl_param *p);
 
 /* Begins a step: coupled decay goes into g. */
 int pl_optim_couple(const struct pl_optim *o, const struct pl_device *dev, size_t n,

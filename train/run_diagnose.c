@@ -87,9 +87,9 @@ static int fresh_update(struct pl_run_state *run, int64_t n, int s)
         const struct pl_param *p = &problem->params[i];
         if (p->kind == PL_PARAM_BALANCE) break; /* the last of a stage: no gradient */
         float *state = d->state ? d->state + run->plan.state_offset[i] : NULL;
-        rc = spec->optim.type->step(&spec->optim, dev, p, run->grads[s] + p->offset,
-                                    w + p->offset, state, run->scratch, n + 1, rate,
-                                    d->update[s] + p->offset);
+        rc = pl_optim_step(&spec->optim, dev, p, run->grads[s] + p->offset,
+                           w + p->offset, state, run->scratch, n + 1, rate,
+                           d->update[s] + p->offset);
     }
     return rc;
 }

@@ -203,9 +203,9 @@ static int optimize(struct pl_run_state *run, int64_t n, int s, double rate)
             continue;
         }
         float *state = run->state[s] ? run->state[s] + run->plan.state_offset[i] : NULL;
-        rc = spec->optim.type->step(&spec->optim, spec->device, p,
-                                    run->grads[s] + p->offset, w + p->offset, state,
-                                    run->scratch, n + 1, rate, run->u + p->offset);
+        rc = pl_optim_step(&spec->optim, spec->device, p, run->grads[s] + p->offset,
+                           w + p->offset, state, run->scratch, n + 1, rate,
+                           run->u + p->offset);
     }
     return rc;
 }

@@ -80,7 +80,7 @@ const struct pl_optim_type pl_optim_adamw = {
     .summary = "Adam with decoupled weight decay",
     .source = "torch.optim.AdamW, arXiv 1711.05101",
     .first_moment = PL_BETA1,
-    .keys = "lr decay decay_form decay_factor beta1 beta2 eps eps_form",
+    .keys = PL_DECAY_KEYS "beta1 beta2 eps eps_form",
     .defaults = {.lr = 3e-3, .decay = .1, .beta1 = .9, .beta2 = .95, .eps = 1e-8},
     .state_floats = state_floats,
     .scratch_floats = pl_optim_scratch,

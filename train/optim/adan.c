@@ -42,7 +42,7 @@ const struct pl_optim_type pl_optim_adan = {
     .summary = "adaptive Nesterov momentum with the difference of gradients",
     .source = "sail-sg/Adan, arXiv 2208.06677",
     .first_moment = PL_BETA1,
-    .keys = "lr decay decay_form decay_factor beta1 beta2 beta3 eps eps_form",
+    .keys = PL_DECAY_KEYS "beta1 beta2 beta3 eps eps_form",
     .defaults = {.lr = 1e-3,
                  .decay_form = PL_DECAY_PROXIMAL,
                  .beta1 = .98,

@@ -106,8 +106,8 @@ const struct pl_optim_type pl_optim_basis_rotation = {
     .summary = "Adam in rotated bases that follow the Hessian's, AdamW elsewhere",
     .source = "LOG-postech/basis-rotation, arXiv 2602.03515",
     .first_moment = PL_BETA1,
-    .keys = "lr decay decay_form decay_factor beta1 beta2 eps eps_form moment_beta "
-            "bias_correction refresh rotation_source one_sided",
+    .keys = PL_DECAY_KEYS "beta1 beta2 eps eps_form moment_beta "
+                          "bias_correction refresh rotation_source one_sided",
     .defaults = {.lr = 3e-3,
                  .decay = .01,
                  .beta1 = .95,

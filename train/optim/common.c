@@ -3,6 +3,13 @@
 
 #include <math.h>
 
+bool pl_optim_takes(const struct pl_optim *o, const struct pl_param *p)
+{
+    if (p->kind == PL_PARAM_MATRIX) return true;
+    return p->kind == PL_PARAM_VECTOR ? o->tensors == PL_TENSORS_ALL
+                                      : o->tensors != PL_TENSORS_HIDDEN;
+}
+
 int pl_optim_couple(const struct pl_optim *o, const struct pl_device *dev, size_t n,
                     const float *w, float *g)
 {

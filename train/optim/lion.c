@@ -52,7 +52,7 @@ const struct pl_optim_type pl_optim_lion = {
     .summary = "sign of a mix of momentum and gradient",
     .source = "google/automl, arXiv 2302.06675",
     .first_moment = PL_BETA2,
-    .keys = "lr decay decay_form decay_factor beta1 beta2 cautious",
+    .keys = PL_DECAY_KEYS "beta1 beta2 cautious",
     .defaults = {.lr = 1e-4, .beta1 = .9, .beta2 = .99, .cautious = 1},
     .state_floats = state_floats,
     .scratch_floats = scratch_floats,

@@ -3,30 +3,24 @@
  * v + (1-b2) c^2, u = eta m/bc1 / (sqrt(v)/sqrt(bc2) + eps) mars-lion     u = eta
  * sign(m) mars-shampoo  u = eta s O, O the polar factor of m/(1-b1) by Newton-Schulz,
  *                 s = sqrt(max(1, rows/cols))
- * + eta decay w, for every matrix, embedding and head included. Vectors take AdamW with
- * aux_lr, aux_decay, aux_beta1 and aux_beta2 (the code's lr_1d, ...). g_before is a
- * copy of the gradient as it came. Where the delay changes, g - g_before spans the jump
- * once. Source: AGI-Arena/MARS; Yuan et al., arXiv 2411.10438. The code takes c^2 for
- * v, its README says g^2. */
+ * + eta decay w, for every matrix, embedding and head included. Vectors
+ * (optimizer.tensors) take AdamW with aux_lr, aux_decay, aux_beta1 and aux_beta2 (the
+ * code's lr_1d, ...). g_before is a copy of the gradient as it came. Where the delay
+ * changes, g - g_before spans the jump once. Source: AGI-Arena/MARS; Yuan et al., arXiv
+ * 2411.10438. The code takes c^2 for v, its README says g^2. */
 #include "train/optim/orthogonal.h"
 
 #include <math.h>
 
-static size_t matrix_state(const struct pl_param *p, size_t words)
-{
-    return (p->kind == PL_PARAM_VECTOR ? 2 : words) * pl_param_size(p);
-}
-
 static size_t three(const struct pl_optim *o, const struct pl_param *p)
 {
-    (void)o;
-    return matrix_state(p, 3);
+    return (pl_optim_takes(o, p) ? 3 : 2) * pl_param_size(p);
 }
 
 static size_t two(const struct pl_optim *o, const struct pl_param *p)
 {
     (void)o;
-    return matrix_state(p, 2);
+    return 2 * pl_param_size(p);
 }
 
 /* g <- c; last <- g. u is free. */
@@ -57,8 +51,7 @@ static int adamw(const struct pl_optim *o, const struct pl_device *dev,
 {
     const size_t n = pl_param_size(p);
     const double eta = rate * o->lr;
-    if (p->kind == PL_PARAM_VECTOR)
-        return part(o, dev, p, g, w, state, scratch, t, rate, u);
+    if (!pl_optim_takes(o, p)) return part(o, dev, p, g, w, state, scratch, t, rate, u);
     int rc = pl_optim_couple(o, dev, n, w, g);
     if (!rc) rc = correct(o, dev, n, g, state + 2 * n, u);
     if (!rc) rc = pl_adamw_step(o, dev, p, g, w, state, t, eta, 0, u);
@@ -71,8 +64,7 @@ static int lion(const struct pl_optim *o, const struct pl_device *dev,
 {
     const size_t n = pl_param_size(p);
     const double eta = rate * o->lr;
-    if (p->kind == PL_PARAM_VECTOR)
-        return part(o, dev, p, g, w, m, scratch, t, rate, u);
+    if (!pl_optim_takes(o, p)) return part(o, dev, p, g, w, m, scratch, t, rate, u);
     int rc = pl_optim_couple(o, dev, n, w, g);
     if (!rc) rc = correct(o, dev, n, g, m + n, u);
     if (!rc) rc = pl_optim_average(dev, n, o->beta1, g, m);
@@ -83,7 +75,7 @@ static int lion(const struct pl_optim *o, const struct pl_device *dev,
 static size_t shampoo_scratch(const struct pl_optim *o, const struct pl_param *p)
 {
     const size_t a = pl_optim_scratch(o, p);
-    const size_t b = p->kind == PL_PARAM_VECTOR ? 0 : pl_orthogonal_scratch(o, p);
+    const size_t b = pl_optim_takes(o, p) ? pl_orthogonal_scratch(o, p) : 0;
     return a > b ? a : b;
 }
 
@@ -93,8 +85,7 @@ static int shampoo(const struct pl_optim *o, const struct pl_device *dev,
 {
     const size_t n = pl_param_size(p);
     const double eta = rate * o->lr;
-    if (p->kind == PL_PARAM_VECTOR)
-        return part(o, dev, p, g, w, m, scratch, t, rate, u);
+    if (!pl_optim_takes(o, p)) return part(o, dev, p, g, w, m, scratch, t, rate, u);
     int rc = pl_optim_couple(o, dev, n, w, g);
     if (!rc) rc = correct(o, dev, n, g, m + n, u);
     if (!rc) rc = pl_optim_average(dev, n, o->beta1, g, m);
@@ -105,12 +96,14 @@ static int shampoo(const struct pl_optim *o, const struct pl_device *dev,
                                scratch);
 }
 
-#define KEYS                                                                     \
-    "lr decay decay_form decay_factor aux_lr aux_decay aux_beta1 aux_beta2 eps " \
-    "eps_form gamma beta1 "
-#define DEFAULTS                                                                    \
-    .lr = 3e-3, .aux_lr = 3e-3, .aux_decay = .1, .aux_beta1 = .9, .aux_beta2 = .95, \
-    .beta1 = .95, .beta2 = .99, .eps = 1e-8, .gamma = .025
+#define KEYS                                  \
+    PL_DECAY_KEYS "tensors aux_lr aux_decay " \
+                  "aux_beta1 aux_beta2 eps "  \
+                  "eps_form gamma beta1 "
+#define DEFAULTS                                                                 \
+    .lr = 3e-3, .tensors = PL_TENSORS_MATRICES, .aux_lr = 3e-3, .aux_decay = .1, \
+    .aux_beta1 = .9, .aux_beta2 = .95, .beta1 = .95, .beta2 = .99, .eps = 1e-8,  \
+    .gamma = .025
 
 const struct pl_optim_type pl_optim_mars = {
     .name = "mars",

@@ -66,9 +66,9 @@ static int step(const struct pl_optim *o, const struct pl_device *dev,
     return rc ? rc : pl_optim_decay(o, dev, n, eta, 1, w, u, scratch);
 }
 
-#define KEYS                                                                \
-    "lr decay decay_form decay_factor beta1 beta2 eps eps_form nadam_form " \
-    "momentum_decay"
+#define KEYS                                             \
+    PL_DECAY_KEYS "beta1 beta2 eps eps_form nadam_form " \
+                  "momentum_decay"
 
 const struct pl_optim_type pl_optim_nadamw = {
     .name = "nadamw",

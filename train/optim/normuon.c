@@ -2,9 +2,10 @@
  * mean of its squares, one for each row when m >= n, else for each column:
  *   V = b2 V + (1-b2) mean(O^2), O' = O / sqrt(max(V, 1e-10)), O' = O' ||O|| / ||O'||,
  *   u = eta s O' + eta decay w; no bias correction.
- * Tensors that are not hidden matrices take AdamW with aux_lr, aux_decay, aux_beta1 and
- * aux_beta2. modded-nanogpt adds decay_form cautious and decay_factor lr2.
- * Source: Li et al., arXiv 2510.05491, in the form of KellerJordan/modded-nanogpt. */
+ * Tensors that are not hidden matrices (optimizer.tensors) take AdamW with aux_lr,
+ * aux_decay, aux_beta1 and aux_beta2. modded-nanogpt adds decay_form cautious and
+ * decay_factor lr2. Source: Li et al., arXiv 2510.05491, in the form of
+ * KellerJordan/modded-nanogpt. */
 #include "train/optim/orthogonal.h"
 
 #include <math.h>
@@ -16,14 +17,14 @@ static int longer(const struct pl_param *p)
 
 static size_t state_floats(const struct pl_optim *o, const struct pl_param *p)
 {
-    if (p->kind != PL_PARAM_MATRIX) return 2 * pl_param_size(p);
+    if (!pl_optim_takes(o, p)) return 2 * pl_param_size(p);
     const struct pl_param whole = pl_orthogonal_whole(o, p);
     return whole.rows ? pl_param_size(&whole) + (size_t)longer(&whole) : 0;
 }
 
 static size_t scratch_floats(const struct pl_optim *o, const struct pl_param *p)
 {
-    if (p->kind != PL_PARAM_MATRIX) return pl_optim_scratch(o, p);
+    if (!pl_optim_takes(o, p)) return pl_optim_scratch(o, p);
     const struct pl_param whole = pl_orthogonal_whole(o, p);
     const size_t a = pl_orthogonal_scratch(o, &whole), b = pl_optim_scratch(o, &whole);
     return a > b ? a : b;
@@ -53,7 +54,7 @@ static int step(const struct pl_optim *o, const struct pl_device *dev,
                 const struct pl_param *p, float *g, const float *w, float *M,
                 float *scratch, int64_t t, double rate, float *u)
 {
-    if (p->kind != PL_PARAM_MATRIX)
+    if (!pl_optim_takes(o, p))
         return pl_aux_step(o, o->aux_beta1, o->aux_beta2, dev, p, g, w, M, scratch, t,
                            rate, u);
     const struct pl_param whole = pl_orthogonal_whole(o, p);
@@ -73,9 +74,11 @@ const struct pl_optim_type pl_optim_normuon = {
     .name = "normuon",
     .summary = "Muon with rows (or columns) brought to one size, AdamW elsewhere",
     .source = "arXiv 2510.05491; KellerJordan/modded-nanogpt",
-    .keys = "lr decay decay_form decay_factor aux_lr aux_decay aux_beta1 aux_beta2 eps "
-            "eps_form momentum momentum_form nesterov dampening beta2 scale "
-            "coefficients ns_steps ns_eps ns_clamp fused_qkv",
+    .keys =
+        PL_DECAY_KEYS "tensors aux_lr aux_decay "
+                      "aux_beta1 aux_beta2 eps "
+                      "eps_form momentum momentum_form nesterov dampening beta2 scale "
+                      "coefficients ns_steps ns_eps ns_clamp fused_qkv",
     .defaults = {.lr = .02,
                  .decay = .1,
                  .aux_lr = 3e-3,

@@ -91,9 +91,10 @@ const struct pl_optim_type pl_optim_scion = {
     .name = "scion",
     .summary = "steps to the edge of a norm ball, spectral for hidden matrices",
     .source = "LIONS-EPFL/scion, arXiv 2502.07529",
-    .keys = "lr decay decay_form decay_factor momentum scale coefficients ns_steps "
-            "ns_eps ns_clamp lmo_hidden lmo_embed lmo_head lmo_vector radius_hidden "
-            "radius_embed radius_head radius_vector normalized",
+    .keys = PL_DECAY_KEYS
+    "momentum scale coefficients ns_steps "
+    "ns_eps ns_clamp lmo_hidden lmo_embed lmo_head lmo_vector radius_hidden "
+    "radius_embed radius_head radius_vector normalized",
     .defaults = {.lr = 3.6e-4,
                  .decay = 1,
                  .momentum = .9,

@@ -37,8 +37,7 @@ const struct pl_optim_type pl_optim_sgd = {
     .name = "sgd",
     .summary = "stochastic gradient descent with momentum",
     .source = "torch.optim.SGD",
-    .keys =
-        "lr decay decay_form decay_factor momentum momentum_form nesterov dampening",
+    .keys = PL_DECAY_KEYS "momentum momentum_form nesterov dampening",
     .defaults = {.lr = 3e-3,
                  .decay = .1,
                  .decay_form = PL_DECAY_COUPLED,

@@ -287,8 +287,9 @@ const struct pl_optim_type pl_optim_shampoo = {
     .summary = "Kronecker factors to the power -1/4, by blocks, with grafting",
     .source = "facebookresearch/optimizers, arXiv 2309.06497",
     .first_moment = PL_BETA1,
-    .keys = "lr decay decay_form decay_factor beta1 beta2 beta3 eps bias_correction "
-            "refresh start max_precond_dim merge_dims graft graft_beta2 graft_eps",
+    .keys = PL_DECAY_KEYS
+    "beta1 beta2 beta3 eps bias_correction "
+    "refresh start max_precond_dim merge_dims graft graft_beta2 graft_eps",
     .defaults = {.lr = .01,
                  .beta1 = .9,
                  .beta2 = 1,

@@ -27,8 +27,7 @@ const struct pl_optim_type pl_optim_signum = {
     .name = "signum",
     .summary = "sign of the momentum",
     .source = "arXiv 1802.04434; epfml/llm-baselines",
-    .keys =
-        "lr decay decay_form decay_factor momentum momentum_form nesterov dampening",
+    .keys = PL_DECAY_KEYS "momentum momentum_form nesterov dampening",
     .defaults = {.lr = 1e-3, .momentum = .9, .ema = true},
     .state_floats = state_floats,
     .scratch_floats = pl_optim_scratch,

@@ -80,8 +80,8 @@ const struct pl_optim_type pl_optim_soap = {
         "Adam in the eigenbases of G G^T and G^T G, refreshed by power iteration",
     .source = "nikhilvyas/SOAP, arXiv 2409.11321",
     .first_moment = PL_BETA1,
-    .keys = "lr decay decay_form decay_factor beta1 beta2 eps eps_form moment_beta "
-            "bias_correction refresh max_precond_dim normalize_grads",
+    .keys = PL_DECAY_KEYS "beta1 beta2 eps eps_form moment_beta "
+                          "bias_correction refresh max_precond_dim normalize_grads",
     .defaults = {.lr = 3e-3,
                  .decay = .01,
                  .decay_form = PL_DECAY_AFTER,
