@@ -14,8 +14,8 @@
 
 struct pl_batch {
     int B, T;
-    int micro; /* sequences of one microbatch, a divisor of B: what experts are balanced
-                  over; 0: B */
+    int micro; /* sequences of one microbatch, of this rank's part of it: a divisor of
+                  B, what experts are balanced over; 0: B */
     const int32_t *tokens, *targets; /* (B,T) device memory; NULL for convex problems */
     uint64_t seed;                   /* with index: identity of the sample, for noise */
     int64_t index;

@@ -24,14 +24,16 @@ void pl_run_gather(struct pl_run_state *run, float *const *grads, double *loss)
 int pl_run_batch(struct pl_run_state *run, int64_t first, int B, struct pl_batch *out)
 {
     const struct pl_run_spec *spec = run->spec;
+    int micro = spec->batch / spec->versions->m;
     if (pl_run_split(spec)) {
+        micro /= spec->ranks;
         B /= spec->ranks;
         first += (int64_t)spec->rank * B;
     }
     const size_t T = (size_t)spec->T, n = (size_t)B * T;
     *out = (struct pl_batch){.B = B,
                              .T = spec->T,
-                             .micro = spec->batch / spec->versions->m,
+                             .micro = micro,
                              .seed = spec->seed,
                              .index = first};
     if (!spec->data) return 0;
