@@ -39,6 +39,9 @@ static int compare(const char *path, const struct pl_model *ours,
         {"norm_eps", ours->norm_eps, theirs->norm_eps},
         {"positions", ours->positions, theirs->positions},
         {"experts_per_token", ours->experts_per_token, theirs->experts_per_token},
+        {"scoring_func", ours->scoring, theirs->scoring},
+        {"norm_topk_prob", ours->norm_topk, theirs->norm_topk},
+        {"routed_scaling_factor", ours->routed_scale, theirs->routed_scale},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         if (cases[i].ours != cases[i].theirs)

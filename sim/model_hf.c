@@ -16,7 +16,8 @@ struct importer {
     struct pl_json_value root;
     const char *name; /* of the file */
     FILE *out;
-    int rc; /* the first error; later steps do nothing */
+    double norm_eps, rope_theta; /* of the type, where the file says nothing */
+    int rc;                      /* the first error; later steps do nothing */
 };
 
 enum { WIDTH = 1048576, COUNT = 65536 }; /* limits of base/keys.c */
@@ -49,13 +50,14 @@ static void copy(struct importer *in, const char *name, const char *key, int64_t
     put(in, key, get(in, name, min, max, fallback));
 }
 
+/* A number under its name there; fallback NAN: then nothing. */
 static void copy_real(struct importer *in, const char *name, const char *key,
-                      double min, double max)
+                      double min, double max, double fallback)
 {
-    double value;
-    if (in->rc || !pl_json_has(in->root, name)) return;
-    in->rc = pl_json_get_real(in->root, name, min, max, &value);
-    if (!in->rc) fprintf(in->out, "model.%s: %.17g\n", key, value);
+    double value = fallback;
+    if (!in->rc && pl_json_has(in->root, name))
+        in->rc = pl_json_get_real(in->root, name, min, max, &value);
+    if (!in->rc && !isnan(value)) fprintf(in->out, "model.%s: %.17g\n", key, value);
 }
 
 static bool get_bool(struct importer *in, const char *name, bool fallback)
@@ -79,7 +81,7 @@ static void import_rope(struct importer *in)
         in->rc = pl_json_member(root, "rope_parameters", &rope);
         if (!in->rc && pl_json_has(rope, "rope_theta")) in->root = rope;
     }
-    copy_real(in, "rope_theta", "rope_theta", 1, 1e12);
+    copy_real(in, "rope_theta", "rope_theta", 1, 1e12, in->rope_theta);
     in->root = root;
 }
 
@@ -96,7 +98,7 @@ static void import_common(struct importer *in, int64_t head_dim)
     copy(in, "head_dim", "head_dim", 1, COUNT, head_dim);
     put_text(in, "tied", get_bool(in, "tie_word_embeddings", false) ? "yes" : "no");
     import_rope(in);
-    copy_real(in, "rms_norm_eps", "norm_eps", 0, 1);
+    copy_real(in, "rms_norm_eps", "norm_eps", 0, 1, in->norm_eps);
 }
 
 /* attention_bias and mlp_bias of Llama. */
@@ -121,7 +123,7 @@ static void import_experts(struct importer *in, const char *experts, const char 
 /* How the router weighs and is balanced: members of Hugging Face's name. */
 static void import_router(struct importer *in, bool normed)
 {
-    copy_real(in, "router_aux_loss_coef", "aux_loss_coef", 0, 1e6);
+    copy_real(in, "router_aux_loss_coef", "aux_loss_coef", 0, 1e6, NAN);
     put_text(in, "norm_topk_prob",
              get_bool(in, "norm_topk_prob", normed) ? "yes" : "no");
 }
@@ -210,8 +212,8 @@ static void import_deepseek(struct importer *in, bool v3)
     if (in->rc || !pl_json_has(in->root, "n_routed_experts")) return;
     import_experts(in, "n_routed_experts", "moe_intermediate_size");
     get(in, "moe_layer_freq", 1, 1, 1);
-    copy_real(in, "aux_loss_alpha", "aux_loss_coef", 0, 1e6);
-    copy_real(in, "routed_scaling_factor", "routed_scaling_factor", 1e-6, 1e6);
+    copy_real(in, "aux_loss_alpha", "aux_loss_coef", 0, 1e6, NAN);
+    copy_real(in, "routed_scaling_factor", "routed_scaling_factor", 1e-6, 1e6, NAN);
     put_text(in, "norm_topk_prob", get_bool(in, "norm_topk_prob", v3) ? "yes" : "no");
     put_text(in, "scoring_func", v3 ? "sigmoid" : "softmax");
     put_text(in, "router_bias", v3 ? "yes" : "no");
@@ -244,7 +246,7 @@ static void import_gpt2(struct importer *in)
     copy(in, "vocab_size", "vocab", 2, WIDTH, -1);
     copy(in, "n_positions", "positions", 1, 16777216, 1024);
     put_text(in, "tied", get_bool(in, "tie_word_embeddings", true) ? "yes" : "no");
-    copy_real(in, "layer_norm_epsilon", "norm_eps", 0, 1);
+    copy_real(in, "layer_norm_epsilon", "norm_eps", 0, 1, in->norm_eps);
     if (!in->rc && pl_json_has(in->root, "resid_pdrop"))
         in->rc = pl_json_get_real(in->root, "resid_pdrop", 0, 1, &residual);
     if (!in->rc && pl_json_has(in->root, "attn_pdrop"))
@@ -258,17 +260,18 @@ static void import_gpt2(struct importer *in)
 static const struct {
     const char *name;
     void (*import)(struct importer *in);
+    double norm_eps, rope_theta;
 } types[] = {
-    {"llama", import_llama},
-    {"qwen2", import_qwen2},
-    {"qwen3", import_qwen3},
-    {"qwen2_moe", import_qwen2_moe},
-    {"qwen3_moe", import_qwen3_moe},
-    {"mixtral", import_mixtral},
-    {"olmoe", import_olmoe},
-    {"deepseek_v2", import_deepseek_v2},
-    {"deepseek_v3", import_deepseek_v3},
-    {"gpt2", import_gpt2},
+    {"llama", import_llama, 1e-6, 1e4},
+    {"qwen2", import_qwen2, 1e-6, 1e4},
+    {"qwen3", import_qwen3, 1e-6, 1e4},
+    {"qwen2_moe", import_qwen2_moe, 1e-6, 1e4},
+    {"qwen3_moe", import_qwen3_moe, 1e-6, 1e4},
+    {"mixtral", import_mixtral, 1e-5, 1e6},
+    {"olmoe", import_olmoe, 1e-5, 1e4},
+    {"deepseek_v2", import_deepseek_v2, 1e-6, 1e4},
+    {"deepseek_v3", import_deepseek_v3, 1e-6, 1e4},
+    {"gpt2", import_gpt2, 1e-5, NAN},
 };
 enum { N_TYPES = sizeof types / sizeof *types };
 
@@ -283,7 +286,10 @@ int pl_model_import_json(struct pl_json_value root, const char *name, char **yam
     }
     if (found < 0) return pl_fail_unknown(PL_ECONFIG, name, "model_type", type, names);
     size_t n = 0;
-    struct importer in = {root, name, NULL, 0};
+    struct importer in = {.root = root,
+                          .name = name,
+                          .norm_eps = types[found].norm_eps,
+                          .rope_theta = types[found].rope_theta};
     in.out = open_memstream(yaml, &n);
     if (!in.out) return pl_fail(PL_EIO, "%s: no memory stream", name);
     types[found].import(&in);

@@ -19,6 +19,13 @@ static bool is_llama_like(const struct pl_model *m)
            !m->kv_lora_rank && !m->dropout && !m->router_bias;
 }
 
+/* Routers of transformers: softmax, weights as they are or normed. */
+static bool is_routed(const struct pl_model *m)
+{
+    return is_llama_like(m) && m->experts && m->scoring == PL_SCORING_SOFTMAX &&
+           (m->routed_scale == 0 || m->routed_scale == 1);
+}
+
 static bool is_llama(const struct pl_model *m)
 {
     return is_llama_like(m) && !m->experts && m->qk_norm == PL_QK_NONE &&
@@ -39,26 +46,26 @@ static bool is_qwen3(const struct pl_model *m)
 
 static bool is_qwen2_moe(const struct pl_model *m)
 {
-    return is_llama_like(m) && m->experts && m->qk_norm == PL_QK_NONE &&
-           m->bias == PL_BIAS_QKV && m->shared_ffn && m->shared_gate;
+    return is_routed(m) && m->qk_norm == PL_QK_NONE && m->bias == PL_BIAS_QKV &&
+           m->shared_ffn && m->shared_gate;
 }
 
 static bool is_qwen3_moe(const struct pl_model *m)
 {
-    return is_llama_like(m) && m->experts && m->qk_norm == PL_QK_HEAD &&
-           !m->shared_ffn && (m->bias == PL_BIAS_NONE || m->bias == PL_BIAS_ATTENTION);
+    return is_routed(m) && m->qk_norm == PL_QK_HEAD && !m->shared_ffn &&
+           (m->bias == PL_BIAS_NONE || m->bias == PL_BIAS_ATTENTION);
 }
 
 static bool is_mixtral(const struct pl_model *m)
 {
-    return is_llama_like(m) && m->experts && m->qk_norm == PL_QK_NONE &&
-           !m->shared_ffn && !m->dense_layers && m->bias == PL_BIAS_NONE;
+    return is_routed(m) && m->norm_topk && m->qk_norm == PL_QK_NONE && !m->shared_ffn &&
+           !m->dense_layers && m->bias == PL_BIAS_NONE;
 }
 
 static bool is_olmoe(const struct pl_model *m)
 {
-    return is_llama_like(m) && m->experts && m->qk_norm == PL_QK_FULL &&
-           !m->shared_ffn && !m->dense_layers &&
+    return is_routed(m) && m->qk_norm == PL_QK_FULL && !m->shared_ffn &&
+           !m->dense_layers &&
            (m->bias == PL_BIAS_NONE || m->bias == PL_BIAS_ATTENTION);
 }
 
@@ -103,6 +110,8 @@ static void write_experts(const struct pl_model *m, const char *experts,
     write_common(m, json);
     pl_json_int(json, experts, m->experts);
     pl_json_int(json, "num_experts_per_tok", m->experts_per_token);
+    pl_json_bool(json, "norm_topk_prob", m->norm_topk); /* Mixtral's always are */
+    pl_json_real(json, "router_aux_loss_coef", m->aux_loss);
 }
 
 static void write_qwen_moe(const struct pl_model *m, struct pl_json *json)

@@ -33,6 +33,13 @@ run 0 train -P 1 --set model.weights=kept/run-1 --schedule gpipe -o d.h5 &&
     [ "$(losses d.h5 | head -n 1)" = "$(losses a.h5 | tail -n 1)" ]
 ok $? 'another number of stages starts from the same loss'
 
+# what is saved is the iterate of the headline loss, also where another one is read
+last() { losses "$1" | tail -n 1; }
+run 0 train --schedule pipedream -m 1 --set corrector.name=prediction -o q.h5 --save q &&
+    run 0 train --set model.weights=q/run-1 -o r.h5 &&
+    [ "$(losses r.h5 | head -n 1)" = "$(last q.h5)" ] && [ "$(last q.h5)" != "$(last a.h5)" ]
+ok $? 'a prediction corrector leaves the iterate that it stores'
+
 # refused before anything is written
 refused() { # TEXT COMMAND...
     refused_text=$1

@@ -27,7 +27,9 @@ if [ -z "$python" ]; then
     exit 0
 fi
 
-types="llama gpt2 qwen2 qwen3"
+types="llama gpt2 qwen2 qwen3 olmoe qwen2_moe qwen3_moe mixtral"
+experts="model.kv_heads=2 model.ffn=24 model.experts=6 model.experts_per_token=3 \
+  model.expert_ffn=12"
 # TYPE: keys of a tiny model of it
 keys_of() {
     echo "model.layers=2 model.hidden=16 model.heads=4 model.vocab=13 model.rope_theta=50"
@@ -36,6 +38,10 @@ keys_of() {
     tied) echo "model.kv_heads=1 model.ffn=24 model.tied=yes" ;;
     qwen2) echo "model.kv_heads=2 model.ffn=24 model.bias=qkv" ;;
     qwen3) echo "model.kv_heads=2 model.ffn=24 model.qk_norm=head" ;;
+    olmoe) echo "$experts model.qk_norm=full" ;;
+    qwen2_moe) echo "$experts model.bias=qkv model.shared_ffn=20 model.shared_gate=yes" ;;
+    qwen3_moe) echo "$experts model.qk_norm=head model.norm_topk_prob=yes" ;;
+    mixtral) echo "$experts model.norm_topk_prob=yes" ;;
     gpt2)
         echo "model.ffn=64 model.tied=yes model.norm=layernorm model.mlp=gelu model.bias=all \
           model.positions=32 train.seq=32"

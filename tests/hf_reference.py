@@ -164,10 +164,17 @@ def swiglu(w, name, x):
 def experts(config, w, name, x):
     p = softmax(linear(w[name + "gate.weight"], x))
     chosen = sorted(range(len(p)), key=lambda i: -p[i])[:config["num_experts_per_tok"]]
-    total = math.fsum(p[i] for i in chosen) if config.get("norm_topk_prob") else 1
+    mixtral = config["model_type"] == "mixtral"
+    normed = mixtral or config.get("norm_topk_prob")
+    total = math.fsum(p[i] for i in chosen) if normed else 1
     out = [0.0] * len(x)
     for i in chosen:
-        y = swiglu(w, "%sexperts.%d." % (name, i), x)
+        expert = "%sexperts.%d." % (name, i)
+        if mixtral:
+            u, v = linear(w[expert + "w1.weight"], x), linear(w[expert + "w3.weight"], x)
+            y = linear(w[expert + "w2.weight"], [silu(a) * b for a, b in zip(u, v)])
+        else:
+            y = swiglu(w, expert, x)
         out = [a + p[i] / total * b for a, b in zip(out, y)]
     if name + "shared_expert_gate.weight" in w:  # Qwen2-MoE
         g = 1 / (1 + math.exp(-linear(w[name + "shared_expert_gate.weight"], x)[0]))
@@ -199,7 +206,8 @@ def llama(config, w, tokens):
         x = [add(r, linear(w[a + "o_proj.weight"], h, w.get(a + "o_proj.bias")))
              for r, h in zip(x, o)]
         y = [rmsnorm(r, w[name + "post_attention_layernorm.weight"], eps) for r in x]
-        mlp = name + "mlp."
+        mixtral = config["model_type"] == "mixtral"
+        mlp = name + ("block_sparse_moe." if mixtral else "mlp.")
         routed = mlp + "gate.weight" in w
         x = [add(r, experts(config, w, mlp, h) if routed else swiglu(w, mlp, h))
              for r, h in zip(x, y)]
@@ -253,6 +261,10 @@ CONFIGS = {
     "qwen2_moe": common(intermediate_size=24, moe_intermediate_size=12, num_experts=6,
                         num_experts_per_tok=3, shared_expert_intermediate_size=20,
                         norm_topk_prob=False, decoder_sparse_step=1, mlp_only_layers=[]),
+    "qwen3_moe": common(intermediate_size=24, head_dim=4, moe_intermediate_size=12,
+                        num_experts=6, num_experts_per_tok=3, norm_topk_prob=True,
+                        decoder_sparse_step=1, mlp_only_layers=[]),
+    "mixtral": common(intermediate_size=12, num_local_experts=6, num_experts_per_tok=3),
     "gpt2": {"n_layer": 2, "n_embd": 16, "n_head": 4, "n_positions": 32, "vocab_size": 13,
              "layer_norm_epsilon": 1e-5, "activation_function": "gelu_new",
              "resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0},
@@ -291,9 +303,16 @@ def shapes(kind, c):
             if kind in ("qwen2", "qwen2_moe"):
                 out[n + "self_attn.%s_proj.bias" % name] = [width]
         out[n + "self_attn.o_proj.weight"] = [d, q]
-        if kind in ("olmoe", "qwen3"):
+        if kind in ("olmoe", "qwen3", "qwen3_moe"):
             out[n + "self_attn.q_norm.weight"] = [q if kind == "olmoe" else hd]
             out[n + "self_attn.k_norm.weight"] = [kv if kind == "olmoe" else hd]
+        if kind == "mixtral":
+            moe = n + "block_sparse_moe."
+            out[moe + "gate.weight"] = [c["num_local_experts"], d]
+            for e in range(c["num_local_experts"]):
+                for matrix, shape in (("w1", [12, d]), ("w2", [d, 12]), ("w3", [12, d])):
+                    out["%sexperts.%d.%s.weight" % (moe, e, matrix)] = shape
+            continue
         if "num_experts" not in c:
             mlp(n + "mlp.", c["intermediate_size"])
             continue

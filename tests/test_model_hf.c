@@ -66,6 +66,10 @@ static void same(const struct pl_model *a, const struct pl_model *b, const char 
     SAME(shared_gate);
     SAME(router_bias);
     SAME(dense_layers);
+    SAME(scoring);
+    SAME(norm_topk);
+    SAME(routed_scale);
+    SAME(aux_loss);
     if (a->experts) SAME(expert_ffn);
     if (a->experts == 0 || a->dense_layers) SAME(ffn);
     ck_assert_msg(pl_model_params(a) == pl_model_params(b), "%s: parameters", name);
@@ -73,9 +77,9 @@ static void same(const struct pl_model *a, const struct pl_model *b, const char 
 
 START_TEST(there_and_back)
 {
-    static const char *const known[] = {"llama",     "gpt2",  "qwen2",
-                                        "qwen2_moe", "qwen3", "olmoe"};
-    bool seen[6] = {false};
+    static const char *const known[] = {"llama", "gpt2",  "qwen2",   "qwen2_moe",
+                                        "qwen3", "olmoe", "mixtral", "qwen3_moe"};
+    bool seen[8] = {false};
     pl_model_register();
     for (const char *const *name = pl_builtin_names("models"); *name; name++) {
         struct pl_model m = preset(*name), back;
@@ -91,15 +95,37 @@ START_TEST(there_and_back)
         ck_assert_str_eq(read, type);
         free(read);
         same(&m, &back, *name);
-        for (int i = 0; i < 6; i++) seen[i] |= !strcmp(known[i], type);
+        for (int i = 0; i < 8; i++) seen[i] |= !strcmp(known[i], type);
     }
-    for (int i = 0; i < 6; i++) ck_assert_msg(seen[i], "%s", known[i]);
+    for (int i = 0; i < 8; i++) ck_assert_msg(seen[i], "%s", known[i]);
 }
 END_TEST
 
 static const char llama[] = "\"model_type\":\"llama\",\"num_hidden_layers\":2,"
                             "\"hidden_size\":16,\"num_attention_heads\":2,"
                             "\"intermediate_size\":24,\"vocab_size\":64";
+
+/* Defaults of transformers' configuration classes where the file says nothing. */
+START_TEST(defaults_of_types)
+{
+    static const struct {
+        const char *type;
+        double norm_eps, rope_theta;
+    } cases[] = {{"llama", 1e-6, 1e4}, {"qwen2", 1e-6, 1e4}, {"qwen3", 1e-6, 1e4}};
+    pl_model_register();
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct pl_model m;
+        char *type, *text = pl_printf("{%.14s%s%s}", llama, cases[i].type, llama + 19);
+        write_text(text);
+        ck_assert_msg(!pl_model_hf_read(path, &m, &type), "%s", pl_error_text());
+        ck_assert_str_eq(type, cases[i].type);
+        ck_assert(m.norm_eps == cases[i].norm_eps);
+        ck_assert(m.rope_theta == cases[i].rope_theta);
+        free(type);
+        free(text);
+    }
+}
+END_TEST
 
 START_TEST(settings_beyond_the_keys)
 {
@@ -153,6 +179,7 @@ static void fill(TCase *tests)
 {
     tcase_add_checked_fixture(tests, setup, teardown);
     tcase_add_test(tests, there_and_back);
+    tcase_add_test(tests, defaults_of_types);
     tcase_add_test(tests, settings_beyond_the_keys);
 }
 
