@@ -5,6 +5,7 @@
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/builtin.h"
 #include "base/err.h"
@@ -85,12 +86,25 @@ static int read_yaml(const char *path, char **text)
     return pl_fail(PL_ECONFIG, "%s: a NUL character, expected YAML", path);
 }
 
+/* What a name of a file stands for: a folder for the config.json in it, where the group
+ * has an import of such files. Caller frees. */
+static char *file_of(const char *group, const char *name)
+{
+    struct stat st;
+    char *kind = pl_printf("%ss", group), *inside = pl_printf("%s/config.json", name);
+    bool builtin = pl_builtin_text(kind, name) != NULL;
+    free(kind);
+    if (!builtin && import_of(group, inside) && !stat(name, &st) && S_ISDIR(st.st_mode))
+        return inside;
+    free(inside);
+    return pl_strdup(name);
+}
+
 /* The text that name stands for: *text is the caller's to free. *made: not the text of
  * a file. */
-static int find_text(const char *group, const struct pl_value *chosen, char **text,
-                     bool *made)
+static int find_text(const char *group, const char *name, const char *where,
+                     char **text, bool *made)
 {
-    const char *name = chosen->text;
     char *kind = pl_printf("%ss", group), *what = pl_printf("%s preset", group);
     const char *builtin = pl_builtin_text(kind, name);
     pl_config_import *import = import_of(group, name);
@@ -103,8 +117,8 @@ static int find_text(const char *group, const struct pl_value *chosen, char **te
     else if (is_path(name))
         rc = read_yaml(name, text);
     else
-        rc = pl_fail_unknown(PL_ECONFIG, chosen->where ? chosen->where : "default",
-                             what, name, pl_builtin_names(kind));
+        rc = pl_fail_unknown(PL_ECONFIG, where ? where : "default", what, name,
+                             pl_builtin_names(kind));
     free(what);
     free(kind);
     return rc;
@@ -113,17 +127,19 @@ static int find_text(const char *group, const struct pl_value *chosen, char **te
 static int apply(struct pl_config *config, const char *group,
                  const struct pl_value *chosen)
 {
-    char *text;
+    char *text, *name = file_of(group, chosen->text);
     bool made;
-    int rc = find_text(group, chosen, &text, &made);
-    if (rc) return rc;
-    /* the name of a file, or "model preset 'llama-3-8b'" */
-    char *origin = made && !import_of(group, chosen->text)
-                       ? pl_printf("%s preset '%s'", group, chosen->text)
-                       : pl_strdup(chosen->text);
-    rc = pl_config_preset(config, text, origin, group, made);
-    free(origin);
-    free(text);
+    int rc = find_text(group, name, chosen->where, &text, &made);
+    if (!rc) {
+        /* the name of a file, or "model preset 'llama-3-8b'" */
+        char *origin = made && !import_of(group, name)
+                           ? pl_printf("%s preset '%s'", group, name)
+                           : pl_strdup(name);
+        rc = pl_config_preset(config, text, origin, group, made);
+        free(origin);
+        free(text);
+    }
+    free(name);
     return rc;
 }
 

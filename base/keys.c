@@ -139,7 +139,7 @@ const struct pl_key pl_keys[] = {
 
     TEXT("model.preset", "",
          "model.* keys from a built-in model, a YAML file or a Hugging Face "
-         "config.json, where not given otherwise: see pipelag-model(1)"),
+         "config.json (or its folder), where not given otherwise: see pipelag-model(1)"),
     TEXT("model.weights", "",
          "weights that training starts from: a folder of Hugging Face's form or a "
          ".safetensors file; see pipelag-model(1)"),

@@ -21,7 +21,7 @@ run 0 "$PIPELAG" model kept/run-1 && grep -q 'n_params' "$work/out"
 ok $? 'pipelag model reads it'
 
 # the loss before the first update is the one after the last of the run before
-run 0 train --set model.preset=kept/run-1/config.json --set model.weights=kept/run-1 -o b.h5
+run 0 train --set model.preset=kept/run-1 --set model.weights=kept/run-1 -o b.h5
 [ -n "$(losses a.h5 | tail -n 1)" ] &&
     [ "$(losses b.h5 | head -n 1)" = "$(losses a.h5 | tail -n 1)" ] &&
     [ "$(losses b.h5 | tail -n 1)" != "$(losses a.h5 | tail -n 1)" ]
