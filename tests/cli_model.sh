@@ -88,7 +88,7 @@ refused 'short.yaml: model.ffn is missing' model short.yaml
 refused 'parallel.tp is 3' model llama-3-8b --set parallel.tp=3
 refused 'model.split' model llama-3-8b -P 4 --set 'model.split=Et*8|t*8|t*8|t*7L'
 refused 'model.layers' model llama-3-8b -P 40
-refused 'only dense Llama-style models can be trained' run --set model.preset=gpt-2-small -o no.h5
+refused 'model.dropout: such a model cannot be trained' run --set model.preset=gpt-2-small -o no.h5
 [ ! -e no.h5 ]
 ok $? 'nothing is written then'
 done_testing
