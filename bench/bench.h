@@ -22,7 +22,12 @@ void sim_event_simgrid(double *value, double *peer_value);
 void sim_static(double *value, double *peer_value);
 void sim_static_once(double *value, double *peer_value);
 
+/* bench_peak.c */
+void peak_fma(double *value, double *peer_value);
+void peak_triad(double *value, double *peer_value);
+
 /* bench_train.c */
+void train_gpt2(double *value, double *peer_value);
 void train_demo(double *value, double *peer_value);
 void train_1m(double *value, double *peer_value);
 void train_10m(double *value, double *peer_value);

@@ -1,7 +1,7 @@
 # Benchmarks: `make bench` prints one table and writes bench.json; BENCH=NAME: those with
 # that in their names. Timings are never tests.
 EXTRA_PROGRAMS += %D%/bench
-%C%_bench_SOURCES = %D%/bench.c %D%/bench.h %D%/bench_sim.c %D%/bench_train.c \
+%C%_bench_SOURCES = %D%/bench.c %D%/bench.h %D%/bench_sim.c %D%/bench_train.c %D%/bench_peak.c \
   %D%/bench_optim.c %D%/accuracy.c \
   %D%/accuracy.h
 %C%_bench_LDADD = $(PL_LIBS) $(PL_SYSLIBS)
