@@ -184,6 +184,15 @@ int pl_config_maybe(const struct pl_config *config, const char *key)
     return (int)get(config, key, 1u << PL_KEY_BOOL)->i;
 }
 
+int pl_config_choice(const struct pl_config *config, const char *key)
+{
+    const char *const *names = pl_config_choices(key);
+    const char *name = pl_config_text(config, key);
+    int i = 0;
+    while (strcmp(names[i], name)) i++;
+    return i;
+}
+
 const char *pl_config_text(const struct pl_config *config, const char *key)
 {
     return get(config, key, 1u << PL_KEY_TEXT | 1u << PL_KEY_NAME)->text;

@@ -88,6 +88,8 @@ bool pl_config_bool(const struct pl_config *config, const char *key);
 int pl_config_maybe(const struct pl_config *config, const char *key);
 /* TEXT and NAME. */
 const char *pl_config_text(const struct pl_config *config, const char *key);
+/* Place of a NAME among its choices, from 0: enums are in their order. */
+int pl_config_choice(const struct pl_config *config, const char *key);
 pl_tick pl_config_time(const struct pl_config *config, const char *key);
 const pl_tick *pl_config_times(const struct pl_config *config, const char *key, int *n);
 /* Not the default? */

@@ -104,3 +104,11 @@ char *pl_printf(const char *format, ...)
     va_end(ap);
     return text;
 }
+
+bool pl_has_word(const char *words, const char *word)
+{
+    size_t n = strlen(word);
+    for (const char *at = words; (at = strstr(at, word)); at += n)
+        if ((at == words || at[-1] == ' ') && (!at[n] || at[n] == ' ')) return true;
+    return false;
+}

@@ -3,6 +3,7 @@
 #ifndef PL_BASE_MEM_H
 #define PL_BASE_MEM_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #define pl_alloc(count, size) pl_alloc_at((count), (size), __FILE__, __LINE__)
@@ -31,5 +32,7 @@ void pl_memory_keep(void);
 /* Copy of text; formatted text. Caller frees. */
 char *pl_strdup(const char *text);
 char *pl_printf(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* Is it one of the words, which single spaces separate? */
+bool pl_has_word(const char *words, const char *word);
 
 #endif

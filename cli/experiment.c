@@ -27,9 +27,9 @@ static struct pl_corrector corrector_of(const struct pl_config *c, const char *n
 struct pl_rate pl_arm_rate(const struct pl_arm *arm)
 {
     const struct pl_config *c = arm->config;
-    const char *name = pl_config_text(c, "rate.schedule");
     int64_t total = pl_config_int(c, "train.updates");
-    struct pl_rate r = {
+    return (struct pl_rate){
+        .kind = (enum pl_rate_kind)pl_config_choice(c, "rate.schedule"),
         .warmup = (int64_t)(pl_config_real(c, "rate.warmup") * (double)total + 0.5),
         .total = total,
         .floor = pl_config_real(c, "rate.floor"),
@@ -37,9 +37,6 @@ struct pl_rate pl_arm_rate(const struct pl_arm *arm)
         .delay_power = pl_config_real(c, "rate.delay_power"),
         .delay_updates = pl_config_int(c, "rate.delay_updates"),
     };
-    for (int i = 0; pl_rate_names[i]; i++)
-        if (!strcmp(pl_rate_names[i], name)) r.kind = (enum pl_rate_kind)i;
-    return r;
 }
 
 /* How much larger this arm's microbatch is than the one that the costs are for. */

@@ -16,7 +16,7 @@ struct pl_arm {
     struct pl_config *config; /* the arm's own, owned */
     struct pl_model model;
     struct pl_problem_known known; /* of what is trained */
-    struct pl_cost cost;      /* per microbatch of this arm */
+    struct pl_cost cost;           /* per microbatch of this arm */
     int64_t cost_factor;      /* this arm's microbatch over the one the costs are for */
     struct pl_simulation sim; /* of its longest segment, for a Gantt */
     struct pl_versions versions; /* of the whole run */
@@ -64,11 +64,15 @@ static inline uint64_t pl_job_seed(const struct pl_experiment *e, int job)
 
 /* The arm's rate schedule, from its rate.* keys. */
 struct pl_rate pl_arm_rate(const struct pl_arm *arm);
+/* clip.scope as it is trained with; none where clip.norm is 0. */
+enum pl_clip_scope pl_arm_clip_scope(const struct pl_arm *arm);
 
 /* Look at the data of every arm, before jobs are run or their fingerprints taken.
  * Errors: those of pl_setup_data. */
 int pl_experiment_data(struct pl_experiment *e);
 
+/* "adamw+2bw, seed 1"; caller frees. */
+char *pl_job_name(const struct pl_experiment *e, int job);
 /* What identifies a job's results: everything in the arm's configuration that changes a
  * row, the content of its data (sampled, train/data.h), and the seed. */
 uint64_t pl_job_fingerprint(const struct pl_experiment *e, int job);

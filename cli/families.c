@@ -18,7 +18,7 @@ void pl_cmd_register_families(void)
     pl_config_register("problem.activation", pl_dense_activations);
     pl_config_register("train.device", pl_device_names);
     pl_config_register("train.precision", pl_precision_names);
-    pl_config_register("data.source", pl_data_names);
+    pl_config_register("data.source", pl_data_names());
     pl_config_register("data.order", pl_data_order_names);
     pl_setup_optim_register();
     pl_config_register("cost.optimizer", pl_update_rules);

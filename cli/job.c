@@ -41,6 +41,12 @@ static uint64_t hash_text(const char *text)
     return (uint64_t)pl_crc32(0, text, n) << 32 | pl_crc32(0x9e3779b9u, text, n);
 }
 
+char *pl_job_name(const struct pl_experiment *e, int job)
+{
+    return pl_printf("%s, seed %llu", pl_job_arm(e, job)->name,
+                     (unsigned long long)pl_job_seed(e, job));
+}
+
 uint64_t pl_job_fingerprint(const struct pl_experiment *e, int job)
 {
     const struct pl_config *c = pl_job_arm(e, job)->config;
@@ -134,19 +140,19 @@ int pl_experiment_data(struct pl_experiment *e)
     return rc;
 }
 
-static enum pl_clip_scope scope_of(const struct pl_arm *arm)
+enum pl_clip_scope pl_arm_clip_scope(const struct pl_arm *arm)
 {
     const char *scope = pl_config_text(arm->config, "clip.scope");
-    if (!strcmp(scope, "none")) return PL_CLIP_NONE;
+    if (!strcmp(scope, "none") || pl_config_real(arm->config, "clip.norm") <= 0)
+        return PL_CLIP_NONE;
     if (!strcmp(scope, "auto") && pl_setup_has_delay(arm->config)) return PL_CLIP_STAGE;
     return arm->global_clip ? PL_CLIP_GLOBAL : PL_CLIP_STAGE;
 }
 
 static enum pl_fidelity fidelity_of(const struct pl_arm *arm)
 {
-    const char *fidelity = pl_config_text(arm->config, "delay.fidelity");
-    for (int i = 0; pl_fidelity_names[i]; i++)
-        if (!strcmp(fidelity, pl_fidelity_names[i])) return (enum pl_fidelity)i;
+    int given = pl_config_choice(arm->config, "delay.fidelity"); /* auto, then these */
+    if (given > 0) return (enum pl_fidelity)(given - 1);
     if (arm->nostash) return PL_FIDELITY_NOSTASH;
     if (pl_setup_has_delay(arm->config)) return PL_FIDELITY_STASH;
     return arm->sim.schedule.type->global_version && arm->n_segments == 1
@@ -183,7 +189,7 @@ static void fill_spec(const struct pl_arm *arm, const struct parts *p,
         .optim = pl_setup_optim(c),
         .rate = pl_arm_rate(arm),
         .clip = pl_config_real(c, "clip.norm"),
-        .clip_scope = scope_of(arm),
+        .clip_scope = pl_arm_clip_scope(arm),
         .n_segments = arm->n_segments,
         .segments = arm->segments,
         .replay = pl_config_bool(c, "train.replay"),

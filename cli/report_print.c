@@ -124,23 +124,20 @@ static void print_row(const struct pl_report *r, const struct pl_row_report *row
             "\"", loss_width(r), "\"", gap);
 }
 
-static const char *clip_scope(const struct pl_arm *arm)
-{
-    const char *scope = pl_config_text(arm->config, "clip.scope");
-    bool none = !strcmp(scope, "none") || pl_config_real(arm->config, "clip.norm") <= 0;
-    return none ? "none" : arm->global_clip ? "global" : "stage";
-}
-
 /* "clip.scope  global: adamw+sync, adamw+2bw; stage: adamw+pipedream" */
 static void print_scopes(const struct pl_report *r, FILE *out)
 {
-    static const char *const scopes[] = {"global", "stage", "none"};
+    static const struct {
+        enum pl_clip_scope scope;
+        const char *name;
+    } scopes[] = {
+        {PL_CLIP_GLOBAL, "global"}, {PL_CLIP_STAGE, "stage"}, {PL_CLIP_NONE, "none"}};
     const char *before = "clip.scope  ";
     for (int k = 0; k < 3; k++) {
         bool first = true;
         for (int i = 0; i < r->n; i++) {
-            if (strcmp(clip_scope(arm_of(r, &r->rows[i])), scopes[k])) continue;
-            if (first) fprintf(out, "%s%s: ", before, scopes[k]);
+            if (pl_arm_clip_scope(arm_of(r, &r->rows[i])) != scopes[k].scope) continue;
+            if (first) fprintf(out, "%s%s: ", before, scopes[k].name);
             fprintf(out, "%s%s", first ? "" : ", ", arm_of(r, &r->rows[i])->name);
             first = false;
         }

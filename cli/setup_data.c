@@ -34,14 +34,6 @@ static int find_source(const struct pl_config *c, const char **source,
                    bytes ? "text" : "tokens");
 }
 
-static enum pl_data_order order_of(const struct pl_config *c)
-{
-    const char *name = pl_config_text(c, "data.order");
-    int i = 0;
-    while (pl_data_order_names[i + 1] && strcmp(pl_data_order_names[i], name)) i++;
-    return (enum pl_data_order)i;
-}
-
 int pl_setup_data(const struct pl_config *config, int T, struct pl_data **out)
 {
     const char *source, *files, *valid = pl_config_text(config, "data.valid");
@@ -51,7 +43,9 @@ int pl_setup_data(const struct pl_config *config, int T, struct pl_data **out)
         rc = pl_data_open(source, files, *valid ? valid : NULL,
                           pl_config_real(config, "data.valid_fraction"),
                           (int)pl_config_int(config, "model.vocab"), T, out);
-    if (!rc) pl_data_set_order(*out, order_of(config));
+    if (!rc)
+        pl_data_set_order(*out,
+                          (enum pl_data_order)pl_config_choice(config, "data.order"));
     return rc;
 }
 

@@ -8,15 +8,6 @@
 #include "cli/setup.h"
 #include "sim/estimate.h"
 
-static int read_semantics(const struct pl_config *config, struct pl_cost *cost)
-{
-    const char *name = pl_config_text(config, "link.semantics");
-    int k = 0;
-    while (strcmp(pl_semantics_names[k], name)) k++;
-    cost->semantics = (enum pl_link_semantics)k;
-    return PL_OK;
-}
-
 static int one_rate(const char *text, const char *where, double *rate)
 {
     *rate = INFINITY;
@@ -178,8 +169,9 @@ int pl_setup_links(const struct pl_config *config, const struct pl_estimate *est
                    struct pl_cost *cost)
 {
     int P = cost->devices;
-    int rc = read_semantics(config, cost);
-    if (!rc) rc = read_bandwidth(config, estimate, cost);
+    cost->semantics =
+        (enum pl_link_semantics)pl_config_choice(config, "link.semantics");
+    int rc = read_bandwidth(config, estimate, cost);
     if (!rc) rc = read_factors(config, "jitter.slow", P, slow_device, cost);
     if (!rc) rc = read_factors(config, "jitter.slow_links", P, pl_cost_slow_link, cost);
     if (!rc) rc = read_jitter(config, cost);

@@ -121,13 +121,6 @@ static double real(const struct pl_optim *o, const struct member *m)
     return value;
 }
 
-static int choice(const struct member *m, const char *text)
-{
-    int i = 0;
-    while (strcmp(m->choices[i], text)) i++;
-    return i - 1;
-}
-
 static void take(const struct pl_config *c, const struct member *m, struct pl_optim *o)
 {
     char *key = key_of(m);
@@ -137,7 +130,7 @@ static void take(const struct pl_config *c, const struct member *m, struct pl_op
     } else {
         int value = m->kind == COUNT    ? (int)pl_config_int(c, key) - 1
                     : m->kind == SWITCH ? pl_config_maybe(c, key)
-                                        : choice(m, pl_config_text(c, key));
+                                        : pl_config_choice(c, key) - 1;
         if (value >= 0) set(o, m, m->kind == COUNT ? value + 1 : value);
     }
     free(key);
@@ -153,14 +146,6 @@ struct pl_optim pl_setup_optim(const struct pl_config *config)
     return o;
 }
 
-static bool has_word(const char *words, const char *word)
-{
-    size_t n = strlen(word);
-    for (const char *at = words; (at = strstr(at, word)); at += n)
-        if ((at == words || at[-1] == ' ') && (!at[n] || at[n] == ' ')) return true;
-    return false;
-}
-
 /* Settings that are off, or as usual, at their first value. */
 static bool usual(const struct pl_optim *o, const struct member *m)
 {
@@ -168,14 +153,14 @@ static bool usual(const struct pl_optim *o, const struct member *m)
         "decay_factor decay_spares eps_form ns_steps ns_eps dampening";
     if (m->kind == SWITCH) return !get(o, m);
     if (!strcmp(m->name, "cautious")) return real(o, m) == 1;
-    if (!has_word(quiet, m->name)) return false;
+    if (!pl_has_word(quiet, m->name)) return false;
     return m->kind == REAL ? real(o, m) == 0 : get(o, m) == 0;
 }
 
 /* "lr 0.02" */
 static char *setting(const struct pl_optim *o, const struct member *m)
 {
-    if (!has_word(o->type->keys, m->name) || usual(o, m)) return NULL;
+    if (!pl_has_word(o->type->keys, m->name) || usual(o, m)) return NULL;
     switch (m->kind) {
     case REAL:
         return pl_printf("%s %.6g", m->name, real(o, m));
@@ -245,5 +230,5 @@ bool pl_setup_optim_reads(const struct pl_config *config, const char *key)
     const char *name = key + strlen("optimizer.");
     bool ours = false;
     for (int i = 0; i < N_MEMBERS; i++) ours |= !strcmp(members[i].name, name);
-    return !ours || has_word(type->keys, name);
+    return !ours || pl_has_word(type->keys, name);
 }

@@ -35,15 +35,6 @@ static int read_values(const struct pl_config *config, struct pl_spectrum *spect
     return rc;
 }
 
-/* Number of the value of a NAME key among the names that it can have. */
-static int choice(const struct pl_config *config, const char *key,
-                  const char *const *names)
-{
-    int k = 0;
-    while (strcmp(names[k], pl_config_text(config, key))) k++;
-    return k;
-}
-
 static struct pl_problem_spec read_spec(const struct pl_config *c)
 {
     return (struct pl_problem_spec){
@@ -53,8 +44,8 @@ static struct pl_problem_spec read_spec(const struct pl_config *c)
         .seed = (uint64_t)pl_config_int(c, "problem.seed"),
         .size = (int)pl_config_int(c, "problem.size"),
         .cols = (int)pl_config_int(c, "problem.cols"),
-        .spectrum = {.kind = (enum pl_spectrum_kind)choice(c, "problem.spectrum",
-                                                           pl_spectrum_names),
+        .spectrum = {.kind =
+                         (enum pl_spectrum_kind)pl_config_choice(c, "problem.spectrum"),
                      .largest = pl_config_real(c, "problem.largest"),
                      .kappa = pl_config_real(c, "problem.kappa"),
                      .power = pl_config_real(c, "problem.power")},
@@ -68,7 +59,7 @@ static struct pl_problem_spec read_spec(const struct pl_config *c)
         .layers = (int)pl_config_int(c, "problem.layers"),
         .width = (int)pl_config_int(c, "problem.width"),
         .outputs = (int)pl_config_int(c, "problem.outputs"),
-        .activation = choice(c, "problem.activation", pl_dense_activations),
+        .activation = pl_config_choice(c, "problem.activation"),
         .classes = !strcmp(pl_config_text(c, "problem.task"), "classification"),
     };
 }

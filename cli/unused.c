@@ -86,14 +86,6 @@ void pl_unused_warn(const struct pl_config *config)
     }
 }
 
-static bool has_word(const char *words, const char *word)
-{
-    size_t n = strlen(word);
-    for (const char *w = words; (w = strstr(w, word)); w += n)
-        if ((w == words || w[-1] == ' ') && (w[n] == ' ' || !w[n])) return true;
-    return false;
-}
-
 /* Numbers of a spectrum belong to some kinds of it. */
 static bool spectrum_reads(const char *kind, const char *setting)
 {
@@ -131,7 +123,7 @@ static bool trained_with(const struct pl_config *config, const char *key)
     if (!strncmp(key, "optimizer.", 10)) return pl_setup_optim_reads(config, key);
     if (!strncmp(key, "problem.", 8))
         return !strcmp(key, "problem.name") ||
-               (has_word(type->settings, key + 8) &&
+               (pl_has_word(type->settings, key + 8) &&
                 spectrum_reads(pl_config_text(config, "problem.spectrum"), key + 8));
     if (!strncmp(key, "model.", 6) &&
         strcmp(pl_config_text(config, "cost.type"), "given"))

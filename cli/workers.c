@@ -111,19 +111,11 @@ struct pool {
     char failure[1200];
 };
 
-/* "adamw+2bw, seed 1" */
-static char *job_name(const struct pool *p, int job)
-{
-    const struct pl_experiment *e = p->spec->experiment;
-    return pl_printf("%s, seed %llu", pl_job_arm(e, job)->name,
-                     (unsigned long long)pl_job_seed(e, job));
-}
-
 static void fail(struct pool *p, int code, int job, const char *text)
 {
     if (p->code) return;
     p->code = code;
-    char *name = job_name(p, job);
+    char *name = pl_job_name(p->spec->experiment, job);
     snprintf(p->failure, sizeof p->failure, "%s: %s", name, text);
     free(name);
 }
@@ -155,7 +147,7 @@ static void take(struct pool *p, const struct message *m)
     p->updates[m->job] = m->updates;
     for (int j = 0; j < p->n_jobs; j++) done += p->updates[j];
     if (m->kind == MSG_ERROR) fail(p, m->code, m->job, m->text);
-    char *name = job_name(p, m->job);
+    char *name = pl_job_name(p->spec->experiment, m->job);
     char *note = pl_printf("%s: update %lld", name, (long long)m->updates);
     pl_progress_update((double)done, note);
     free(note);

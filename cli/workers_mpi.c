@@ -19,15 +19,14 @@ struct tally {
 static void on_row(void *context, const struct pl_row *row)
 {
     struct tally *t = context;
-    const struct pl_experiment *e = t->spec->experiment;
     t->done = row->update + 1;
     if (pl_mpi_rank() || pl_clock() - t->told < 0.2) return;
     t->told = pl_clock();
-    char *note =
-        pl_printf("%s, seed %llu: update %lld", pl_job_arm(e, t->job)->name,
-                  (unsigned long long)pl_job_seed(e, t->job), (long long)t->done);
+    char *name = pl_job_name(t->spec->experiment, t->job);
+    char *note = pl_printf("%s: update %lld", name, (long long)t->done);
     pl_progress_update((double)(t->before + t->done), note);
     free(note);
+    free(name);
 }
 
 static void on_eval(void *context, const struct pl_eval *eval)
@@ -43,11 +42,14 @@ static int run_job(struct tally *t, const volatile sig_atomic_t *stop)
     struct pl_run_result result;
     int rc = pl_job_run(e, t->job, t->spec->checkpoints[t->job], stop, on_row, on_eval,
                         t, &result);
-    if (rc)
-        return pl_fail(rc, "%s, seed %llu: %s", pl_job_arm(e, t->job)->name,
-                       (unsigned long long)pl_job_seed(e, t->job), pl_error_text());
-    pl_run_free(&result);
-    return 0;
+    if (!rc) {
+        pl_run_free(&result);
+        return 0;
+    }
+    char *name = pl_job_name(e, t->job);
+    rc = pl_fail(rc, "%s: %s", name, pl_error_text());
+    free(name);
+    return rc;
 }
 
 int pl_workers_run_ranks(const struct pl_workers_spec *spec,

@@ -10,16 +10,6 @@ static int number(const struct pl_config *c, const char *key)
     return (int)pl_config_int(c, key);
 }
 
-/* Position of a NAME key's value among its choices: the order of the enums. */
-static int choice(const struct pl_config *c, const char *key)
-{
-    const char *const *names = pl_config_choices(key);
-    const char *name = pl_config_text(c, key);
-    int i = 0;
-    while (names[i] && strcmp(names[i], name)) i++;
-    return i;
-}
-
 int pl_model_check_given(const struct pl_config *c, const char *where)
 {
     static const char *const keys[] = {"model.layers", "model.hidden", "model.heads",
@@ -46,12 +36,12 @@ int pl_model_read(const struct pl_config *c, struct pl_model *out)
         .tied = !strcmp(pl_config_text(c, "model.tied"), "yes"),
         .rope_theta = pl_config_real(c, "model.rope_theta"),
         .norm_eps = pl_config_real(c, "model.norm_eps"),
-        .norm = (enum pl_norm)choice(c, "model.norm"),
-        .mlp = (enum pl_mlp)choice(c, "model.mlp"),
-        .bias = (enum pl_bias)choice(c, "model.bias"),
-        .qk_norm = (enum pl_qk_norm)choice(c, "model.qk_norm"),
+        .norm = (enum pl_norm)pl_config_choice(c, "model.norm"),
+        .mlp = (enum pl_mlp)pl_config_choice(c, "model.mlp"),
+        .bias = (enum pl_bias)pl_config_choice(c, "model.bias"),
+        .qk_norm = (enum pl_qk_norm)pl_config_choice(c, "model.qk_norm"),
         .positions = number(c, "model.positions"),
-        .init = (enum pl_init)choice(c, "model.init"),
+        .init = (enum pl_init)pl_config_choice(c, "model.init"),
         .init_std = pl_config_real(c, "model.init_std"),
         .dropout = pl_config_bool(c, "model.dropout"),
         .experts = number(c, "model.experts"),
@@ -61,7 +51,7 @@ int pl_model_read(const struct pl_config *c, struct pl_model *out)
         .shared_gate = pl_config_bool(c, "model.shared_gate"),
         .router_bias = pl_config_bool(c, "model.router_bias"),
         .dense_layers = number(c, "model.dense_layers"),
-        .scoring = (enum pl_scoring)choice(c, "model.scoring_func"),
+        .scoring = (enum pl_scoring)pl_config_choice(c, "model.scoring_func"),
         .norm_topk = pl_config_bool(c, "model.norm_topk_prob"),
         .routed_scale = pl_config_real(c, "model.routed_scaling_factor"),
         .aux_loss = pl_config_real(c, "model.aux_loss_coef"),

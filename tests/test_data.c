@@ -177,9 +177,9 @@ END_TEST
 START_TEST(every_kind_is_listed)
 {
     int n = 0;
-    for (; pl_data_names[n]; n++) {
+    for (; pl_data_names()[n]; n++) {
         struct pl_data *data;
-        int rc = pl_data_open(pl_data_names[n], NULL, NULL, 0.1, 256, T, &data);
+        int rc = pl_data_open(pl_data_names()[n], NULL, NULL, 0.1, 256, T, &data);
         if (rc)
             ck_assert_msg(strstr(pl_error_text(), "needs a path"), "%s",
                           pl_error_text());

@@ -18,8 +18,6 @@ enum { PLACES = 64, PLACE_TOKENS = 1 << 15 };
 static const struct pl_data_type *const types[] = {
     &pl_data_grammar, &pl_data_text,     &pl_data_token_file,
     &pl_data_nanogpt, &pl_data_megatron, NULL};
-const char *const pl_data_names[] = {"grammar", "text",     "tokens",
-                                     "nanogpt", "megatron", NULL};
 
 struct span {
     struct pl_source *source;
@@ -35,6 +33,13 @@ struct pl_data {
     struct span spans[N_SPLITS];
     int32_t *row; /* [T+1] */
 };
+
+const char *const *pl_data_names(void)
+{
+    static const char *names[sizeof types / sizeof *types];
+    for (int i = 0; types[i]; i++) names[i] = types[i]->name;
+    return names;
+}
 
 static const struct pl_data_type *find(const char *name)
 {
@@ -115,7 +120,8 @@ int pl_data_open(const char *name, const char *path, const char *valid_path,
 {
     *out = NULL;
     const struct pl_data_type *type = find(name);
-    if (!type) return pl_fail_unknown(PL_ECONFIG, "data", "kind", name, pl_data_names);
+    if (!type)
+        return pl_fail_unknown(PL_ECONFIG, "data", "kind", name, pl_data_names());
     if (!type->make && !path)
         return pl_fail(PL_ECONFIG, "data: kind '%s' needs a path", name);
     if (type->make && valid_path)

@@ -16,7 +16,7 @@ enum pl_data_order {
 };
 extern const char *const pl_data_order_names[]; /* NULL-terminated */
 
-extern const char *const pl_data_names[]; /* NULL-terminated */
+const char *const *pl_data_names(void); /* kinds, NULL-terminated */
 
 struct pl_data;
 

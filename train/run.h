@@ -15,14 +15,14 @@
 enum pl_clip_scope { PL_CLIP_NONE, PL_CLIP_GLOBAL, PL_CLIP_STAGE };
 /* What a gradient is taken at (semantics in pipelag-run(1)): one version on all stages;
  * each stage its own, the same in F and B; F old and B the live one; all stages at one
- * common version, each stage's own share of it used tau updates later. */
+ * common version, each stage's own share of it used tau updates later. In the order of
+ * delay.fidelity's choices after auto. */
 enum pl_fidelity {
     PL_FIDELITY_GLOBAL,
     PL_FIDELITY_STASH,
     PL_FIDELITY_NOSTASH,
     PL_FIDELITY_QUEUE
 };
-extern const char *const pl_fidelity_names[]; /* NULL-terminated, in that order */
 enum pl_status { PL_RUN_DONE, PL_RUN_DIVERGED, PL_RUN_INTERRUPTED };
 
 /* A stretch of updates under one corrector; the version map already drains between

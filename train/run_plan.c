@@ -7,8 +7,6 @@
 #include "base/err.h"
 #include "base/mem.h"
 
-const char *const pl_fidelity_names[] = {"global", "stash", "nostash", "queue", NULL};
-
 int64_t pl_run_backward(const struct pl_run_spec *spec, int stage, int64_t micro)
 {
     const struct pl_versions *v = spec->versions;

@@ -25,16 +25,6 @@ const char *pl_tokenizer_bytes(const struct pl_tokenizer *tokenizer, int32_t id,
     return tokenizer->bytes + tokenizer->first[id];
 }
 
-static const struct pl_merge *find(const struct pl_tokenizer *t, uint32_t left,
-                                   uint32_t right)
-{
-    for (size_t i = pl_pair_hash(left, right);; i++) {
-        const struct pl_merge *m = &t->merges[i & t->mask];
-        if (m->result == PL_NO_SYMBOL) return NULL;
-        if (m->left == left && m->right == right) return m;
-    }
-}
-
 static void push(struct pl_tokenizer *t, size_t *n, uint64_t order)
 {
     if (*n == t->heap_room) {
@@ -67,7 +57,7 @@ static uint64_t pop(struct pl_tokenizer *t, size_t *n)
 static void offer(struct pl_tokenizer *t, size_t *heap, uint32_t i)
 {
     const struct pl_merge *m = NULL;
-    if (t->next[i] != NONE) m = find(t, t->symbol[i], t->symbol[t->next[i]]);
+    if (t->next[i] != NONE) m = pl_merge_find(t, t->symbol[i], t->symbol[t->next[i]]);
     t->rank[i] = m ? m->rank : NONE;
     if (m) push(t, heap, (uint64_t)m->rank << 32 | i);
 }
@@ -98,7 +88,7 @@ static void merge(struct pl_tokenizer *t, const unsigned char *word, size_t n)
         uint32_t i = (uint32_t)order, gone;
         if (t->rank[i] != order >> 32) continue; /* that pair is no more */
         gone = t->next[i];
-        t->symbol[i] = find(t, t->symbol[i], t->symbol[gone])->result;
+        t->symbol[i] = pl_merge_find(t, t->symbol[i], t->symbol[gone])->result;
         t->next[i] = t->next[gone];
         if (t->next[i] != NONE) t->before[t->next[i]] = i;
         t->rank[gone] = NONE;

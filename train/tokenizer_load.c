@@ -74,15 +74,6 @@ static void add_merge(struct pl_tokenizer *t, const struct pl_merge *merge)
     t->merges[i & t->mask] = *merge;
 }
 
-static bool has_merge(const struct pl_tokenizer *t, uint32_t left, uint32_t right)
-{
-    for (size_t i = pl_pair_hash(left, right);; i++) {
-        const struct pl_merge *m = &t->merges[i & t->mask];
-        if (m->result == PL_NO_SYMBOL) return false;
-        if (m->left == left && m->right == right) return true;
-    }
-}
-
 static int add_rule(struct loader *l, char *line, int number, uint32_t rank)
 {
     char *space = strchr(line, ' ');
@@ -95,7 +86,7 @@ static int add_rule(struct loader *l, char *line, int number, uint32_t rank)
         return pl_fail(PL_ECONFIG,
                        "%s:%d: '%s' is neither a byte nor made by an earlier line",
                        l->rules_path, number, left == PL_NO_SYMBOL ? line : space + 1);
-    if (has_merge(l->t, left, right))
+    if (pl_merge_find(l->t, left, right))
         return pl_fail(PL_ECONFIG, "%s:%d: '%s %s' is a rule already", l->rules_path,
                        number, line, space + 1);
     struct pl_merge merge = {left, right, rank,

@@ -45,4 +45,15 @@ static inline size_t pl_pair_hash(uint32_t left, uint32_t right)
     return (size_t)(x ^ x >> 32);
 }
 
+/* The rule for a pair; NULL: none. */
+static inline const struct pl_merge *pl_merge_find(const struct pl_tokenizer *t,
+                                                   uint32_t left, uint32_t right)
+{
+    for (size_t i = pl_pair_hash(left, right);; i++) {
+        const struct pl_merge *m = &t->merges[i & t->mask];
+        if (m->result == PL_NO_SYMBOL) return NULL;
+        if (m->left == left && m->right == right) return m;
+    }
+}
+
 #endif
