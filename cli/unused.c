@@ -104,7 +104,7 @@ static const char *router_unread(const struct pl_config *config, const char *key
     static const char router[] =
         "scoring_func norm_topk_prob routed_scaling_factor aux_loss_coef z_loss_coef "
         "seq_aux router_bias_rate";
-    if (strncmp(key, "model.", 6) || !has_word(router, key + 6)) return NULL;
+    if (strncmp(key, "model.", 6) || !pl_has_word(router, key + 6)) return NULL;
     if (!pl_config_int(config, "model.experts")) return "model.experts is 0";
     if (!strcmp(key, "model.seq_aux") &&
         !(pl_config_real(config, "model.aux_loss_coef") > 0))
