@@ -27,12 +27,11 @@ struct pl_corrector {
     const struct pl_corrector_type *type;
     double given; /* c */
     enum pl_corrector_start start;
-    const double
-        *stage_c;  /* [stages] c of each stage, before `given`; borrowed, NULL */
-    double smooth; /* b */
-    bool land;     /* its stretch starts from y of the one before, not x */
-    bool gate;     /* c times max(0, cos(u[n], e[n-1])) */
-    double lambda; /* strength of a correction of the gradient */
+    const double *stage_c; /* [stages] c of each, before `given`; borrowed, or NULL */
+    double smooth;         /* b */
+    bool land;             /* its stretch starts from y of the one before, not x */
+    bool gate;             /* c times max(0, cos(u[n], e[n-1])) */
+    double lambda;         /* strength of a correction of the gradient */
 };
 
 /* What a look-ahead may depend on; delays are those of the stage in the stretch. */
@@ -57,7 +56,7 @@ struct pl_grad_args {
     size_t n;
     const float *now, *then; /* x at the newest version, and where g was taken */
     const float *last;       /* e of the update before; NULL when nothing keeps it */
-    float *state;            /* as state_floats asked for; zero at first */
+    float *state;            /* n floats with keeps_state; zero at first */
     float *scratch, *spare;  /* n floats each */
     int64_t tau, update;
     int64_t seen; /* updates of the stretch whose step `last` has been */
@@ -74,9 +73,9 @@ struct pl_corrector_type {
     /* g <- corrected gradient; NULL: none. */
     int (*grad)(const struct pl_corrector *self, const struct pl_grad_args *args,
                 float *g);
-    size_t (*state_floats)(size_t n); /* for grad; NULL: none */
-    bool keeps_last;                  /* grad reads `last` */
-    double lambda;                    /* default of grad's */
+    bool keeps_state; /* grad has a float of state for each weight */
+    bool keeps_last;  /* grad reads `last` */
+    double lambda;    /* default of grad's */
 };
 
 extern const struct pl_corrector_type *const pl_corrector_types[]; /* NULL-terminated */

@@ -29,11 +29,6 @@ size_t pl_run_diagnose_floats(const struct pl_run_plan *plan)
     return floats;
 }
 
-static int floats(const struct pl_device *dev, size_t n, float **out)
-{
-    return n ? dev->alloc(sizeof(float) * n, (void **)out) : 0;
-}
-
 int pl_run_diagnose_open(struct pl_run_state *run)
 {
     struct pl_diagnosis *d = &run->diagnosis;
@@ -43,12 +38,12 @@ int pl_run_diagnose_open(struct pl_run_state *run)
     d->gradient = PL_NEW(P, float *);
     d->update = PL_NEW(P, float *);
     d->before = PL_NEW(P, float *);
-    int rc = floats(dev, run->plan.widest_state, &d->state);
+    int rc = pl_run_floats(dev, run->plan.widest_state, &d->state);
     for (int s = 0; s < P && !rc; s++) {
         const size_t n = run->plan.stages[s].floats;
-        rc = floats(dev, n, &d->gradient[s]);
-        if (!rc) rc = floats(dev, n, &d->update[s]);
-        if (!rc) rc = floats(dev, n, &d->before[s]);
+        rc = pl_run_floats(dev, n, &d->gradient[s]);
+        if (!rc) rc = pl_run_floats(dev, n, &d->update[s]);
+        if (!rc) rc = pl_run_floats(dev, n, &d->before[s]);
     }
     return rc;
 }
@@ -72,7 +67,6 @@ static int fresh_update(struct pl_run_state *run, int64_t n, int s)
 {
     const struct pl_run_spec *spec = run->spec;
     const struct pl_device *dev = spec->device;
-    const struct pl_problem *problem = spec->problem;
     struct pl_diagnosis *d = &run->diagnosis;
     const float *w = pl_wstore_stored(&run->store, s);
     const double rate = pl_rate_at(&spec->rate, n);
@@ -83,15 +77,7 @@ static int fresh_update(struct pl_run_state *run, int64_t n, int s)
         rc = dev->copy(run->grads[s], d->gradient[s],
                        sizeof(float) * run->plan.stages[s].floats);
     if (!rc) rc = dev->zero(d->update[s], sizeof(float) * run->plan.stages[s].floats);
-    for (int i = problem->first_param[s]; i < problem->first_param[s + 1] && !rc; i++) {
-        const struct pl_param *p = &problem->params[i];
-        if (p->kind == PL_PARAM_BALANCE) break; /* the last of a stage: no gradient */
-        float *state = d->state ? d->state + run->plan.state_offset[i] : NULL;
-        rc = pl_optim_step(&spec->optim, dev, p, run->grads[s] + p->offset,
-                           w + p->offset, state, run->scratch, n + 1, rate,
-                           d->update[s] + p->offset);
-    }
-    return rc;
+    return rc ? rc : pl_run_rule(run, n, s, rate, w, d->state, d->update[s]);
 }
 
 int pl_run_fresh(struct pl_run_state *run, int64_t n)
@@ -117,18 +103,6 @@ int pl_run_fresh(struct pl_run_state *run, int64_t n)
     return rc;
 }
 
-/* NaN when one of them is 0. */
-static int cosine(const struct pl_device *dev, size_t n, const float *a, const float *b,
-                  double *out)
-{
-    double aa = 0, ab = 0, bb = 0;
-    int rc = dev->dot(n, a, a, &aa);
-    if (!rc) rc = dev->dot(n, a, b, &ab);
-    if (!rc) rc = dev->dot(n, b, b, &bb);
-    *out = aa > 0 && bb > 0 ? ab / sqrt(aa * bb) : NAN;
-    return rc;
-}
-
 int pl_run_diagnose_gradient(struct pl_run_state *run, int64_t n, int s,
                              double distance)
 {
@@ -144,7 +118,7 @@ int pl_run_diagnose_gradient(struct pl_run_state *run, int64_t n, int s,
                             .distance = distance,
                             .grad_norm = run->norms[s],
                             .half_life = log(.5) / log(beta) / tau};
-    int rc = cosine(dev, floats, run->grads[s], d->gradient[s], &row->cos_gradient);
+    int rc = pl_cosine(dev, floats, run->grads[s], d->gradient[s], &row->cos_gradient);
     /* the fresh gradient has served: its block keeps x[n] until x[n+1] is there */
     return rc ? rc
               : dev->copy(d->gradient[s], pl_wstore_read(&run->store, s, n),
@@ -160,8 +134,9 @@ int pl_run_diagnose_step(struct pl_run_state *run, int64_t n, int s)
     double square = 0;
     int rc = dev->axpby(floats, -1, pl_wstore_read(&run->store, s, n + 1), 1,
                         d->gradient[s]);
-    if (!rc) rc = cosine(dev, floats, d->gradient[s], d->update[s], &row->cos_update);
-    if (!rc) rc = cosine(dev, floats, run->u, d->before[s], &row->turning);
+    if (!rc)
+        rc = pl_cosine(dev, floats, d->gradient[s], d->update[s], &row->cos_update);
+    if (!rc) rc = pl_cosine(dev, floats, run->u, d->before[s], &row->turning);
     if (!rc) rc = dev->dot(floats, run->u, run->u, &square);
     row->update_norm = sqrt(square);
     return rc;

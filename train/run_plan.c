@@ -226,17 +226,13 @@ static void plan_stage(const struct pl_run_spec *spec, int s, struct pl_run_plan
     if (w->floats > plan->widest) plan->widest = w->floats;
 }
 
-/* The largest state that a corrector of the run wants of a stage: stretches take turns
- * with it. */
+/* State of the correctors: stretches take turns with it. */
 static size_t corrector_floats(const struct pl_run_spec *spec, size_t n)
 {
-    size_t most = 0;
-    for (int k = 0; k < spec->n_segments; k++) {
-        const struct pl_corrector_type *type = spec->segments[k].corrector.type;
-        if (type->state_floats && type->state_floats(n) > most)
-            most = type->state_floats(n);
-    }
-    return most;
+    bool any = false;
+    for (int k = 0; k < spec->n_segments; k++)
+        any |= spec->segments[k].corrector.type->keeps_state;
+    return any ? n : 0;
 }
 
 static void plan_optimizer(const struct pl_run_spec *spec, struct pl_run_plan *plan)

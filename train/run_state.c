@@ -6,7 +6,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 
-static int device_floats(const struct pl_device *dev, size_t n, float **out)
+int pl_run_floats(const struct pl_device *dev, size_t n, float **out)
 {
     return n ? dev->alloc(sizeof(float) * n, (void **)out) : 0;
 }
@@ -15,12 +15,12 @@ static int open_blocks(struct pl_run_state *run)
 {
     const struct pl_run_spec *spec = run->spec;
     const struct pl_device *dev = spec->device;
-    int rc = device_floats(dev, run->plan.widest, &run->u);
-    if (!rc) rc = device_floats(dev, run->plan.scratch_floats, &run->scratch);
-    if (!rc && run->plan.spare) rc = device_floats(dev, run->plan.widest, &run->spare);
+    int rc = pl_run_floats(dev, run->plan.widest, &run->u);
+    if (!rc) rc = pl_run_floats(dev, run->plan.scratch_floats, &run->scratch);
+    if (!rc && run->plan.spare) rc = pl_run_floats(dev, run->plan.widest, &run->spare);
     for (int s = 0; s < run->plan.n_stages && !rc; s++) {
-        rc = device_floats(dev, spec->problem->stage_floats[s], &run->grads[s]);
-        if (!rc) rc = device_floats(dev, run->plan.state_floats[s], &run->state[s]);
+        rc = pl_run_floats(dev, spec->problem->stage_floats[s], &run->grads[s]);
+        if (!rc) rc = pl_run_floats(dev, run->plan.state_floats[s], &run->state[s]);
     }
     if (rc || !spec->data) return rc;
     size_t tokens = (size_t)spec->batch * (size_t)spec->T;

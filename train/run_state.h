@@ -30,7 +30,7 @@ struct pl_run_state { /* owned: pl_run_state_close */
     struct pl_run_plan plan;
     struct pl_wstore store;
     float **grads;      /* [stages] also holds y during an evaluation */
-    float **state;      /* [stages] optimizer state, NULL where none */
+    float **state;      /* [stages] optimizer's, then corrector's; NULL: none */
     float *u, *scratch; /* one stage's update; rule's scratch */
     float *spare;       /* floats of the largest stage; NULL: not queue */
     const float **forward, **backward; /* [stages] pointers of the current microbatch */
@@ -69,6 +69,8 @@ int64_t pl_run_n_evals(const struct pl_run_spec *spec);
 /* Allocate and set the initial weights. */
 int pl_run_state_open(const struct pl_run_spec *spec, struct pl_run_state *run);
 void pl_run_state_close(struct pl_run_state *run);
+/* Device memory for n floats; none for 0. */
+int pl_run_floats(const struct pl_device *dev, size_t n, float **out);
 /* Enter the stretch that update n belongs to, if it is not the current one. */
 int pl_run_enter(struct pl_run_state *run, int64_t n, bool resumed);
 
@@ -76,8 +78,12 @@ int pl_run_enter(struct pl_run_state *run, int64_t n, bool resumed);
 int pl_run_gradient(struct pl_run_state *run, int64_t n, struct pl_row *row);
 /* Clip, optimizer, corrector; the rest of the row. */
 int pl_run_apply(struct pl_run_state *run, int64_t n, struct pl_row *row);
-/* Sequences first .. first+B-1 of the training order, on the device; of them this rank's
- * part. */
+/* u of a stage by the optimizer, from run->grads[s] at weights w; selection biases have
+ * none. */
+int pl_run_rule(struct pl_run_state *run, int64_t n, int s, double rate, const float *w,
+                float *state, float *u);
+/* Sequences first .. first+B-1 of the training order, on the device; of them this
+ * rank's part. */
 int pl_run_batch(struct pl_run_state *run, int64_t first, int B, struct pl_batch *out);
 /* Is the work of a batch split over ranks? Then the sum over ranks of gradients (each
  * scaled by 1/ranks) and of a loss (divided likewise here). */

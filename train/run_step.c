@@ -31,11 +31,8 @@ int pl_run_batch(struct pl_run_state *run, int64_t first, int B, struct pl_batch
         first += (int64_t)spec->rank * B;
     }
     const size_t T = (size_t)spec->T, n = (size_t)B * T;
-    *out = (struct pl_batch){.B = B,
-                             .T = spec->T,
-                             .micro = micro,
-                             .seed = spec->seed,
-                             .index = first};
+    *out = (struct pl_batch){
+        .B = B, .T = spec->T, .micro = micro, .seed = spec->seed, .index = first};
     if (!spec->data) return 0;
     int32_t *tokens = run->host, *targets = run->host + n;
     int rc = 0;
@@ -190,6 +187,23 @@ static int balance(struct pl_run_state *run, const struct pl_param *p)
     return rc ? rc : dev->axpby(n, 0, u, (float)run->spec->problem->balance_rate, u);
 }
 
+int pl_run_rule(struct pl_run_state *run, int64_t n, int s, double rate, const float *w,
+                float *state, float *u)
+{
+    const struct pl_run_spec *spec = run->spec;
+    const struct pl_problem *problem = spec->problem;
+    int rc = 0;
+    for (int i = problem->first_param[s]; i < problem->first_param[s + 1] && !rc; i++) {
+        const struct pl_param *p = &problem->params[i];
+        if (p->kind == PL_PARAM_BALANCE) continue;
+        rc = pl_optim_step(&spec->optim, spec->device, p, run->grads[s] + p->offset,
+                           w + p->offset,
+                           state ? state + run->plan.state_offset[i] : NULL,
+                           run->scratch, n + 1, rate, u + p->offset);
+    }
+    return rc;
+}
+
 static int optimize(struct pl_run_state *run, int64_t n, int s, double rate)
 {
     const struct pl_run_spec *spec = run->spec;
@@ -197,18 +211,10 @@ static int optimize(struct pl_run_state *run, int64_t n, int s, double rate)
     const float *w = spec->decay_stale
                          ? pl_wstore_read(&run->store, s, pl_run_oldest(spec, s, n))
                          : pl_wstore_stored(&run->store, s);
-    int rc = 0;
-    for (int i = problem->first_param[s]; i < problem->first_param[s + 1] && !rc; i++) {
-        const struct pl_param *p = &problem->params[i];
-        if (p->kind == PL_PARAM_BALANCE) {
-            rc = balance(run, p);
-            continue;
-        }
-        float *state = run->state[s] ? run->state[s] + run->plan.state_offset[i] : NULL;
-        rc = pl_optim_step(&spec->optim, spec->device, p, run->grads[s] + p->offset,
-                           w + p->offset, state, run->scratch, n + 1, rate,
-                           run->u + p->offset);
-    }
+    int rc = pl_run_rule(run, n, s, rate, w, run->state[s], run->u);
+    for (int i = problem->first_param[s]; i < problem->first_param[s + 1] && !rc; i++)
+        if (problem->params[i].kind == PL_PARAM_BALANCE)
+            rc = balance(run, &problem->params[i]);
     return rc;
 }
 

@@ -218,17 +218,14 @@ static int write_slice(const struct pl_device *dev, const struct pl_wstage *w,
     return rc ? rc : dev->axpby(n, job->u_e, job->u + at, job->e_e, e);
 }
 
-/* max(0, cos(u, e)); 1 where there is no direction yet. */
-static int gate_of(const struct pl_device *dev, size_t n, const float *u,
-                   const float *e, double *out)
+int pl_cosine(const struct pl_device *dev, size_t n, const float *a, const float *b,
+              double *out)
 {
-    double uu = 0, ue = 0, ee = 0;
-    *out = 1;
-    if (!e) return 0;
-    int rc = dev->dot(n, u, u, &uu);
-    if (!rc) rc = dev->dot(n, u, e, &ue);
-    if (!rc) rc = dev->dot(n, e, e, &ee);
-    if (!rc && uu > 0 && ee > 0) *out = fmax(0, ue / sqrt(uu * ee));
+    double aa = 0, ab = 0, bb = 0;
+    int rc = dev->dot(n, a, a, &aa);
+    if (!rc) rc = dev->dot(n, a, b, &ab);
+    if (!rc) rc = dev->dot(n, b, b, &bb);
+    *out = aa > 0 && bb > 0 ? ab / sqrt(aa * bb) : NAN;
     return rc;
 }
 
@@ -237,11 +234,11 @@ int pl_wstore_write(struct pl_wstore *store, int stage, int64_t n, const float *
 {
     const struct pl_device *dev = store->device;
     struct pl_wstage *w = &store->stages[stage];
-    double gate = 1;
+    double gate = NAN; /* max(0, cos(u, e)); 1 where there is no direction yet */
     int rc = 0;
-    if (w->gate && w->n_e)
-        rc = gate_of(dev, w->plan.floats, u, n > 0 ? w->e[n % w->n_e] : NULL, &gate);
-    const double c = w->look.c * gate;
+    if (w->gate && w->n_e && n > 0)
+        rc = pl_cosine(dev, w->plan.floats, u, w->e[n % w->n_e], &gate);
+    const double c = w->look.c * (isnan(gate) ? 1 : fmax(0, gate));
     const struct write job = plan_write(store, stage, n, u, hold && n == 0, c);
     for (size_t at = 0, k; at < w->plan.floats && !rc; at += k) {
         k = slice(store, w->plan.floats - at);

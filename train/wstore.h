@@ -5,9 +5,8 @@
  *
  * Correctors that store x write x[n+1] = x[n] - u[n] + c' e[n-1] - c e[n], c' the c of
  * the update before; one that corrects at read stores y and puts y - c e into the ring.
- * Switching keeps x: entering at_read sets y = x + c e, leaving drops y; a corrector that
- * lands on y starts from the y of the stretch before. Owned:
- * pl_wstore_close. */
+ * Switching keeps x: entering at_read sets y = x + c e, leaving drops y; a corrector
+ * that lands on y starts from the y of the stretch before. Owned: pl_wstore_close. */
 #ifndef PL_TRAIN_WSTORE_H
 #define PL_TRAIN_WSTORE_H
 
@@ -77,6 +76,9 @@ int pl_wstore_write(struct pl_wstore *store, int stage, int64_t n, const float *
 /* out = y of the newest version. */
 int pl_wstore_y(const struct pl_wstore *store, int stage, float *out);
 
+/* Cosine of two vectors of n device floats; NaN when one of them is 0. */
+int pl_cosine(const struct pl_device *dev, size_t n, const float *a, const float *b,
+              double *out);
 /* *square = ||x[n] - x[version]||^2; scratch: floats of the stage. */
 int pl_wstore_distance(const struct pl_wstore *store, int stage, int64_t n,
                        int64_t version, float *scratch, double *square);

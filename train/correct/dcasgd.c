@@ -1,10 +1,10 @@
 /* Delay-compensated gradient, a diagonal Taylor step from where g was taken to the
  * weights that it meets: g + lambda g * g * (w_now - w_then) (elementwise products),
- * the outer product of g standing for the curvature. dcasgd           lambda constant,
- * .04 dcasgd_adaptive  lambda = lambda0 / sqrt(MeanSquare + 1e-7), lambda0 2,
- * MeanSquare = .95 MeanSquare + .05 g * g w_then is the oldest version that the group's
- * forwards read. Source: Zheng et al., arXiv 1609.08326; MXNet's dcasgd (constant
- * form). */
+ * the outer product of g standing for the curvature. lambda:
+ *   dcasgd           .04
+ *   dcasgd_adaptive  2 / sqrt(M + 1e-7),  M = .95 M + .05 g * g
+ * w_then is the oldest version that the group's forwards read.
+ * Source: Zheng et al., arXiv 1609.08326; MXNet's dcasgd (constant form). */
 #include "train/correct.h"
 
 /* out = g * g * (now - then). */
@@ -40,11 +40,6 @@ static int adaptive(const struct pl_corrector *self, const struct pl_grad_args *
                          : pl_ratio_each(a->device, a->n, &by, a->scratch, a->state, g);
 }
 
-static size_t one_each(size_t n)
-{
-    return n;
-}
-
 const struct pl_corrector_type pl_corrector_dcasgd = {
     .name = "dcasgd",
     .summary = "Taylor compensation of the gradient, lambda .04",
@@ -58,6 +53,6 @@ const struct pl_corrector_type pl_corrector_dcasgd_adaptive = {
     .summary = "the same, lambda 2 over the gradient's running RMS",
     .source = "arXiv 1609.08326",
     .grad = adaptive,
-    .state_floats = one_each,
+    .keeps_state = true,
     .lambda = 2,
 };

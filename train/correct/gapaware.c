@@ -30,16 +30,11 @@ static int divide(const struct pl_corrector *self, const struct pl_grad_args *a,
     return rc ? rc : pl_ratio_each(dev, a->n, &whole, g, gap, g);
 }
 
-static size_t one_each(size_t n)
-{
-    return n;
-}
-
 const struct pl_corrector_type pl_corrector_gapaware = {
     .name = "gapaware",
     .summary = "gradient divided by 1 + the gap in average steps",
     .source = "arXiv 1909.10802",
     .grad = divide,
-    .state_floats = one_each,
+    .keeps_state = true,
     .keeps_last = true,
 };
