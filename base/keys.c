@@ -370,7 +370,7 @@ const struct pl_key pl_keys[] = {
          "adan: second moment; shampoo: weight of the new gradient, -1: beta1"),
     REAL("optimizer.eps", "nan", 0, 1, "", "added to the root of the second moment"),
     NAME("optimizer.eps_form", "auto", NULL,
-         "eps beside the bias-corrected root, or the uncorrected one"),
+         "eps beside the bias-corrected root or the uncorrected one, or under the root"),
     NAME("optimizer.nadam_form", "auto", NULL,
          "which NAdamW: torch, algoperf (timm) or optax (levanter)"),
     REAL("optimizer.momentum_decay", "nan", 0, 1e6, "", "psi of torch's nadam"),

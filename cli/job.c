@@ -118,9 +118,11 @@ static int load_weights(void *files, float *const *blocks)
 
 static uint64_t data_of(const struct parts *p)
 {
-    return p->data
-               ? pl_data_fingerprint(p->data) ^ pl_setup_scores_fingerprint(&p->scores)
-               : 0;
+    uint64_t bytes; /* per token: the vocabulary's say in the rows */
+    memcpy(&bytes, &p->bytes_per_token, sizeof bytes);
+    return p->data ? pl_data_fingerprint(p->data) ^
+                         pl_setup_scores_fingerprint(&p->scores) ^ bytes
+                   : 0;
 }
 
 int pl_experiment_data(struct pl_experiment *e)

@@ -15,7 +15,7 @@ struct setup {
     struct pl_score_sets *sets;
 };
 
-/* The next of 'NAME=PATH NAME=PATH ...'; false at the end. */
+/* The next of 'NAME=PATH NAME=PATH ...', the caller's; NULL at the end. */
 static int next_word(const struct setup *s, const char *key, const char **at,
                      char **name, char **path)
 {
@@ -121,6 +121,7 @@ uint64_t pl_setup_scores_fingerprint(const struct pl_score_sets *sets)
         const struct pl_score_set *set = &sets->sets[i];
         hash = mix(hash, set->name, strlen(set->name));
         if (set->data) hash ^= pl_data_fingerprint(set->data);
+        hash = mix(hash, &set->bytes_per_token, sizeof set->bytes_per_token);
         for (int k = 0; k < set->n_questions; k++) {
             const struct pl_question *q = &set->questions[k];
             hash = mix(hash, q->context, sizeof *q->context * (size_t)q->n_context);

@@ -91,7 +91,7 @@ enum pl_file_kind pl_data_guess(const struct pl_shard *shard);
 /* The same for bytes in memory, the first of a file; *what is it in words. */
 enum pl_file_kind pl_data_guess_bytes(const unsigned char *b, size_t n,
                                       const char **what);
-/* PL_EINPUT: "PATH: what it is and which setting reads it, `cause`". */
+/* PL_EINPUT: "PATH: `cause`; it is WHAT (the setting that reads it)". */
 int pl_data_fail_kind(const struct pl_shard *shard, const char *cause);
 
 /* Little-endian numbers at any address. */

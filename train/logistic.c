@@ -88,13 +88,13 @@ static size_t bytes(const void *self)
 /* (d,d) = 1/n sum_k c_k x_k x_k^T + l2 I; c_k = s(1-s) at w, or 1/4 without w. */
 static void hessian(const struct logistic *l, const double *w, double *H)
 {
-    const int d = l->d;
-    for (int i = 0; i < d * d; i++) H[i] = i % (d + 1) ? 0 : l->l2;
+    const int64_t d = l->d;
+    for (int64_t i = 0; i < d * d; i++) H[i] = i % (d + 1) ? 0 : l->l2;
     for (int64_t k = 0; k < l->n; k++) {
         const double *x = l->x + k * d;
         double s = w ? slope(score(l, k, w)) : 0.5, c = s * (1 - s) / l->n;
-        for (int i = 0; i < d; i++)
-            for (int j = 0; j < d; j++) H[i * d + j] += c * x[i] * x[j];
+        for (int64_t i = 0; i < d; i++)
+            for (int64_t j = 0; j < d; j++) H[i * d + j] += c * x[i] * x[j];
     }
 }
 
@@ -104,7 +104,7 @@ static bool newton(struct logistic *l, double *w, double *H, double *g, double *
                    double *left)
 {
     const int d = l->d;
-    double *moved = H + d * d, f, decrement = 0, size = 1;
+    double *moved = H + (int64_t)d * d, f, decrement = 0, size = 1;
     for (int i = 0; i < d; i++) g[i] = 0;
     f = evaluate(l, NULL, w, w, g);
     hessian(l, w, H);
@@ -142,7 +142,7 @@ static struct pl_problem_known logistic_known(const struct pl_problem *p)
     const int d = l->d;
     double *M = PL_NEW((size_t)d * (size_t)d, double), sum = 0;
     hessian(l, NULL, M);
-    for (int i = 0; i < d * d; i++) sum += fabs(M[i]);
+    for (int64_t i = 0; i < (int64_t)d * d; i++) sum += fabs(M[i]);
     struct pl_problem_known known = {minimum(l), pl_symmetric_largest(d, M), sum};
     free(M);
     return known;

@@ -10,7 +10,7 @@ enum pl_param_kind {
     PL_PARAM_HEAD,   /* (vocab, hidden) output matrix */
     PL_PARAM_VECTOR, /* gains, biases, coordinates of convex problems: rows = 1 */
     /* Selection biases of a router: moved against the sign of their "gradient", the
-     * load above the mean, by a rate of their own (train/balance.h), not by the
+     * load above the mean, by the rate balance_rate of the problem, not by the
      * optimizer; no part of any norm. They end a stage's block. */
     PL_PARAM_BALANCE
 };

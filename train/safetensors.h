@@ -79,8 +79,8 @@ int pl_safetensors_create(const char *path, const struct pl_tensor_type *type,
                           const struct pl_tensor *tensors, int n,
                           const struct pl_tensor_note *notes,
                           struct pl_safetensors_writer **out);
-/* The numbers of the next tensor. Errors: PL_EIO; PL_EUNSUP: a finite number is beyond
- * the type's largest. */
+/* The numbers of the next tensor. Errors: PL_EIO; PL_EUNSUP: one is not finite, or
+ * beyond the type's largest. */
 int pl_safetensors_put(struct pl_safetensors_writer *w, const float *x);
 /* After the last tensor: sync and rename. Frees w. PL_EIO: path is as it was. */
 int pl_safetensors_commit(struct pl_safetensors_writer *w);
