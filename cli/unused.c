@@ -97,22 +97,54 @@ static bool spectrum_reads(const char *kind, const char *setting)
     return true;
 }
 
-/* Of a router: read by models with experts, and not all of it by all of them. NULL, or
- * why a value has no effect. */
-static const char *router_unread(const struct pl_config *config, const char *key)
+/* Keys that are read only where another has, or has not, a value ("": is not given).
+ */
+static const struct condition {
+    const char *key, *other, *value;
+    bool equal;
+} conditions[] = {
+    {"model.scoring_func", "model.experts", "0", false},
+    {"model.norm_topk_prob", "model.experts", "0", false},
+    {"model.routed_scaling_factor", "model.experts", "0", false},
+    {"model.aux_loss_coef", "model.experts", "0", false},
+    {"model.z_loss_coef", "model.experts", "0", false},
+    {"model.seq_aux", "model.experts", "0", false},
+    {"model.seq_aux", "model.aux_loss_coef", "0", false},
+    {"model.router_bias_rate", "model.experts", "0", false},
+    {"model.router_bias_rate", "model.router_bias", "false", false},
+    {"data.valid_fraction", "data.valid", "", true},
+    {"eval.texts", "train.eval_sequences", "0", false},
+    {"eval.questions", "train.eval_sequences", "0", false},
+    {"rate.floor", "rate.schedule", "constant", false},
+    {"rate.decay_fraction", "rate.schedule", "wsd", true},
+    {"rate.delay_updates", "rate.delay_power", "0", false},
+    {"clip.scope", "clip.norm", "0", false},
+    {"delay.seed", "delay.tau", "", false},
+    {"corrector.land", "segments", "", false},
+};
+
+/* Why a value has no effect in the arm, caller frees; NULL: it may have one. */
+static char *unread(const struct pl_arm *arm, const char *key)
 {
-    static const char router[] =
-        "scoring_func norm_topk_prob routed_scaling_factor aux_loss_coef z_loss_coef "
-        "seq_aux router_bias_rate";
-    if (strncmp(key, "model.", 6) || !pl_has_word(router, key + 6)) return NULL;
-    if (!pl_config_int(config, "model.experts")) return "model.experts is 0";
-    if (!strcmp(key, "model.seq_aux") &&
-        !(pl_config_real(config, "model.aux_loss_coef") > 0))
-        return "model.aux_loss_coef is 0";
-    if (!strcmp(key, "model.router_bias_rate") &&
-        !pl_config_bool(config, "model.router_bias"))
-        return "model.router_bias is no";
-    return NULL;
+    char *reason = NULL;
+    for (size_t i = 0; i < sizeof conditions / sizeof *conditions && !reason; i++) {
+        const struct condition *c = &conditions[i];
+        if (strcmp(c->key, key)) continue;
+        const bool given = pl_config_given(arm->config, c->other);
+        char *value = pl_config_value(arm->config, c->other);
+        bool is = *c->value ? !strcmp(value, c->value) : !given;
+        if (is != c->equal)
+            reason = pl_printf("%s is %s", c->other,
+                               *c->value ? value
+                               : given   ? "given"
+                                         : "not given");
+        free(value);
+    }
+    if (reason || strncmp(key, "corrector.", 10)) return reason;
+    for (int k = 0; k < arm->n_segments; k++)
+        if (pl_corrector_reads(arm->segments[k].corrector.type, key + 10)) return NULL;
+    return pl_printf("corrector %s does not read it",
+                     arm->segments[arm->n_segments - 1].corrector.type->name);
 }
 
 /* Does training under this configuration read the key? Of model.* it may be the costs
@@ -137,17 +169,19 @@ void pl_unused_warn_run(const struct pl_experiment *e)
 {
     for (const struct pl_key *key = pl_keys; key->name; key++) {
         const struct pl_config *given = NULL;
-        const char *router = NULL;
+        char *reason = NULL;
         bool read = false;
         for (int i = 0; i < e->n_arms && !read; i++) {
             const struct pl_config *config = e->arms[i].config;
             if (!pl_config_given(config, key->name)) continue;
             given = config;
-            router = router_unread(config, key->name);
-            read = !router && trained_with(config, key->name);
+            free(reason);
+            reason = unread(&e->arms[i], key->name);
+            read = !reason && trained_with(config, key->name);
         }
-        if (given && router) {
-            warn(given, key->name, router);
+        if (reason) {
+            warn(given, key->name, reason);
+            free(reason);
             continue;
         }
         const char *rule = "optimizer.name", *problem = "problem.name";

@@ -9,9 +9,10 @@
  * a sweep crosses keys with schedules on purpose. */
 void pl_unused_warn(const struct pl_config *config);
 
-/* One warning for each key problem.* and optimizer.* that was given and that no arm's
- * kind or rule reads, and for keys of models and data beside arms that train none. Part
- * of `pipelag run`. */
+/* One warning for each key problem.*, optimizer.* and corrector.* that was given and
+ * that no arm's kind, rule or corrector reads, for keys of models and data beside arms
+ * that train none, and for those that wait for the value of another. Part of `pipelag
+ * run`. */
 void pl_unused_warn_run(const struct pl_experiment *experiment);
 
 #endif

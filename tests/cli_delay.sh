@@ -67,6 +67,20 @@ train g.h5 --set corrector.name=feedback --set corrector.gate=cosine --set corre
     --set optimizer.decay_at=stale
 ok $? "every knob at once"
 
+# Keys that nothing reads are named, those that are read are not.
+"$PIPELAG" run base.yaml -o g.h5 --force --set corrector.c=.5 --set delay.seed=4 \
+    --set rate.delay_updates=8 --set corrector.lambda=.1 2> err.txt > out.txt
+ok $? "keys without effect are no errors"
+grep -q 'corrector.c has no effect: corrector none' err.txt &&
+    grep -q 'corrector.lambda has no effect: corrector none' err.txt &&
+    grep -q 'delay.seed has no effect: delay.tau is not given' err.txt &&
+    grep -q 'rate.delay_updates has no effect: rate.delay_power is 0' err.txt
+ok $? "but each is named"
+"$PIPELAG" run base.yaml -o g.h5 --force --set corrector.name=nag --set corrector.c=.5 \
+    --set delay.tau=1..2 --set delay.seed=4 --set rate.delay_updates=8 --set rate.delay_power=1 \
+    2> err.txt > out.txt && ! grep -q 'no effect' err.txt
+ok $? "where they are read, none is"
+
 bad() { # TEXT NAME ARGS...
     text=$1 name=$2
     shift 2

@@ -6,11 +6,12 @@
 #include <stddef.h>
 #include <string.h>
 
-#define CORRECTORS(X)                                                               \
-    X(none)                                                                         \
-    X(nesterov)                                                                     \
-    X(feedback) X(prediction) X(custom) X(spike) X(spectrain) X(xpipe) X(pipeoptim) \
-        X(discrepancy) X(nag) X(dcasgd) X(dcasgd_adaptive) X(gapaware)
+#define CORRECTORS(X)                                                                  \
+    X(none)                                                                            \
+    X(nesterov)                                                                        \
+    X(feedback)                                                                        \
+    X(prediction) X(custom) X(spike) X(spectrain) X(xpipe) X(pipeoptim) X(discrepancy) \
+        X(nag) X(dcasgd) X(dcasgd_adaptive) X(gapaware)
 
 #define X(name) extern const struct pl_corrector_type pl_corrector_##name;
 CORRECTORS(X)
@@ -33,6 +34,14 @@ const struct pl_corrector_type *pl_corrector_find(const char *name)
     for (int i = 0; pl_corrector_types[i]; i++)
         if (!strcmp(pl_corrector_types[i]->name, name)) return pl_corrector_types[i];
     return NULL;
+}
+
+bool pl_corrector_reads(const struct pl_corrector_type *type, const char *name)
+{
+    if (!strcmp(name, "lambda")) return type->lambda > 0;
+    if (!strcmp(name, "c")) return type->look && (!type->fixed_c || type->momentum);
+    if (!strcmp(name, "stage_c")) return type->look && !type->fixed_c;
+    return type->look || !strcmp(name, "name") || !strcmp(name, "land");
 }
 
 struct pl_corrector pl_corrector_make(const char *name, double c,

@@ -82,6 +82,9 @@ extern const struct pl_corrector_type *const pl_corrector_types[]; /* NULL-termi
 const char *const *pl_corrector_names(void);
 const struct pl_corrector_type *pl_corrector_find(const char *name);
 
+/* Does it read the setting corrector.NAME? */
+bool pl_corrector_reads(const struct pl_corrector_type *type, const char *name);
+
 /* A corrector with the type's own settings but c (NaN: its own too) and start. */
 struct pl_corrector pl_corrector_make(const char *name, double c,
                                       enum pl_corrector_start start);
