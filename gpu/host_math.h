@@ -85,8 +85,8 @@ static inline __attribute__((always_inline)) vec exp_vec(vec x)
     p = p * r + 0.5f;
     p = p * r + 1;
     p = p * r + 1;
-    lane_index e = (lane_index)p + ((lane_index)shifted << 23);
-    return (vec)(e & (x >= -87.0f));
+    lane_bits e = (lane_bits)p + ((lane_bits)shifted << 23);
+    return (vec)(e & (lane_bits)(x >= -87.0f));
 }
 
 static inline __attribute__((always_inline)) float lane_max(vec v)
