@@ -170,6 +170,8 @@ START_TEST(lengths_are_checked_against_the_file)
     open_fails(path, "has 9 bytes");
     unlink(path);
     open_fails(path, "No such file");
+    ck_assert_int_eq(mkfifo(path, 0600), 0);
+    open_fails(path, "is no file"); /* and does not wait for a writer */
     open_fails(folder, "neither model.safetensors nor model.safetensors.index.json");
 }
 END_TEST

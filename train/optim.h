@@ -153,14 +153,15 @@ const char *const *pl_optim_names(void);
 const struct pl_optim_type *pl_optim_find(const char *name);
 
 /* Names of the enums above for the keys, each after "auto", which is the rule's own. */
-extern const char *const pl_tensor_sets[],
-    *const pl_decay_spared[], *const pl_decay_forms[],
-                                  *const pl_decay_factors[],
-                                      *const pl_eps_forms[],
-                                          *const pl_nadam_forms[],
-                                              *const pl_rotation_sources[],
-                                                  *const pl_shape_scales[],
-                                                      *const pl_lmos[];
+extern const char *const pl_tensor_sets[];
+extern const char *const pl_decay_spared[];
+extern const char *const pl_decay_forms[];
+extern const char *const pl_decay_factors[];
+extern const char *const pl_eps_forms[];
+extern const char *const pl_nadam_forms[];
+extern const char *const pl_rotation_sources[];
+extern const char *const pl_shape_scales[];
+extern const char *const pl_lmos[];
 
 /* First-moment coefficient: the corrector `nesterov` takes it as its c. */
 double pl_optim_beta(const struct pl_optim *o);

@@ -42,7 +42,8 @@ int pl_safetensors_read_at(int fd, const char *path, void *data, size_t n, uint6
 int pl_safetensors_open_file(const char *path, int *fd, uint64_t *size)
 {
     struct stat st;
-    *fd = open(path, O_RDONLY | O_CLOEXEC);
+    /* O_NONBLOCK: a pipe without a writer would wait for one */
+    *fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (*fd < 0) return pl_fail(PL_EINPUT, "%s: %s", path, strerror(errno));
     if (!fstat(*fd, &st) && S_ISREG(st.st_mode)) {
         *size = (uint64_t)st.st_size;

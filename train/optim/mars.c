@@ -1,13 +1,14 @@
 /* MARS (approximate mode): c = g + gamma b1/(1-b1) (g - g_before), g_before = 0 at
- * first, c <- c / max(1, ||c||) tensor by tensor, m = b1 m + (1-b1) c, and mars v = b2
- * v + (1-b2) c^2, u = eta m/bc1 / (sqrt(v)/sqrt(bc2) + eps) mars-lion     u = eta
- * sign(m) mars-shampoo  u = eta s O, O the polar factor of m/(1-b1) by Newton-Schulz,
+ * first, c <- c / max(1, ||c||) tensor by tensor, m = b1 m + (1-b1) c, and
+ *   mars          v = b2 v + (1-b2) c^2, u = eta m/bc1 / (sqrt(v)/sqrt(bc2) + eps)
+ *   mars-lion     u = eta sign(m)
+ *   mars-shampoo  u = eta s O, O the polar factor of m/(1-b1) by Newton-Schulz,
  *                 s = sqrt(max(1, rows/cols))
  * + eta decay w, for every matrix, embedding and head included. Vectors
  * (optimizer.tensors) take AdamW with aux_lr, aux_decay, aux_beta1 and aux_beta2 (the
  * code's lr_1d, ...). g_before is a copy of the gradient as it came. Where the delay
- * changes, g - g_before spans the jump once. Source: AGI-Arena/MARS; Yuan et al., arXiv
- * 2411.10438. The code takes c^2 for v, its README says g^2. */
+ * changes, g - g_before spans the jump once. The code takes c^2 for v, its README says
+ * g^2. Source: AGI-Arena/MARS; Yuan et al., arXiv 2411.10438. */
 #include "train/optim/orthogonal.h"
 
 #include <math.h>
