@@ -59,6 +59,15 @@ int pl_mpi_launched(int *rank, int *size)
 #endif
 }
 
+int pl_mpi_beside(void)
+{
+    static const char *const names[] = {"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS",
+                                        "SLURM_STEP_TASKS_PER_NODE", NULL};
+    int all = launched(), here = launcher(names);
+    if (all < 2) return 1;
+    return here < 1 || here > all ? all : here;
+}
+
 #ifdef HAVE_MPI
 
 #include <mpi.h>
@@ -102,17 +111,20 @@ bool pl_mpi_receive(int from, bool wait, int *sender, void **bytes, size_t *n)
     return true;
 }
 
+enum { SLICE = 1 << 16 };
+static float *blocks; /* [2][ranks][SLICE] of pl_mpi_sum */
+
 /* Each rank adds up one slice of every block and hands it to all. */
 void pl_mpi_sum(float *x, size_t n)
 {
-    enum { SLICE = 1 << 16 };
     const size_t ranks = (size_t)job_size, block = SLICE * ranks;
     if (job_size < 2) return;
-    float *mine = PL_NEW(2 * block, float), *theirs = mine + block;
+    if (!blocks) blocks = PL_NEW(2 * block, float);
+    float *mine = blocks, *theirs = mine + block;
     for (size_t at = 0; at < n; at += block) {
         size_t k = n - at < block ? n - at : block, slice = (k + ranks - 1) / ranks;
-        memset(mine, 0, block * sizeof *mine);
         memcpy(mine, x + at, k * sizeof *mine);
+        memset(mine + k, 0, (slice * ranks - k) * sizeof *mine);
         MPI_Alltoall(mine, (int)slice, MPI_FLOAT, theirs, (int)slice, MPI_FLOAT,
                      MPI_COMM_WORLD);
         for (size_t r = 1; r < ranks; r++)
@@ -121,7 +133,6 @@ void pl_mpi_sum(float *x, size_t n)
                       MPI_COMM_WORLD);
         memcpy(x + at, mine, k * sizeof *mine);
     }
-    free(mine);
 }
 
 void pl_mpi_sum_reals(double *x, int n)
@@ -153,6 +164,8 @@ void pl_mpi_end(void)
 {
     if (job_size > 1) MPI_Finalize();
     job_size = 1;
+    free(blocks);
+    blocks = NULL;
 }
 
 #else

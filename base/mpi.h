@@ -15,6 +15,9 @@ int pl_mpi_size(void); /* 1 outside a job */
 /* What the launcher says of this process, before and after pl_mpi_begin; this build
  * must have MPI when there are several. Errors: as pl_mpi_begin. */
 int pl_mpi_launched(int *rank, int *size);
+/* Ranks on this machine, this one included; all of them where the launcher does not
+ * say. */
+int pl_mpi_beside(void);
 /* Send n bytes to a rank (waits until they may be overwritten). */
 void pl_mpi_send(int to, const void *bytes, size_t n);
 /* Take the next message of any rank, or from one (from >= 0). wait: until there is one;

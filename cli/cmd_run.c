@@ -104,12 +104,15 @@ static void on_eval(void *context, int job, const struct pl_eval *eval)
 
 static void announce(const struct pl_session *s)
 {
-    char text[32];
+    char text[32], on[32] = "";
+    int rank, ranks;
+    if (!pl_mpi_launched(&rank, &ranks) && ranks > 1)
+        snprintf(on, sizeof on, " on %d ranks", ranks);
     pl_log(PL_LOG_INFO,
-           "%d runs (%d arms x %d seeds), %d at a time with %d thread%s, %s each at "
+           "%d runs (%d arms x %d seeds), %d at a time%s with %d thread%s, %s each at "
            "most",
            pl_session_jobs(s), s->experiment.n_arms, s->experiment.n_seeds,
-           s->n_workers, s->n_threads, s->n_threads > 1 ? "s" : "",
+           s->n_workers, on, s->n_threads, s->n_threads > 1 ? "s" : "",
            pl_units_format_bytes((double)s->bytes, text, sizeof text));
 }
 
@@ -216,7 +219,9 @@ static int finish(struct pl_session *s, bool as_json)
 /* The command as given plus --resume, quoted for a shell. */
 static void print_resume(int argc, char **argv, bool resume)
 {
-    fprintf(stderr, "pipelag: interrupted; resume with: %s", argv[0]);
+    fprintf(stderr, "pipelag: interrupted; resume with: ");
+    if (pl_mpi_size() > 1) fprintf(stderr, "mpirun -n %d ", pl_mpi_size());
+    fprintf(stderr, "%s", argv[0]);
     for (int i = 1; i < argc; i++) {
         bool plain = argv[i][0] && !strpbrk(argv[i], " \t\n\"'\\$`*?[](){}<>|&;#~!");
         fprintf(stderr, plain ? " %s" : " '%s'", argv[i]);

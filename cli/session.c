@@ -127,13 +127,19 @@ static int try_report(const struct pl_session *s)
 static int choose_workers(struct pl_session *s)
 {
     char what[64];
-    int n = (int)pl_config_int(s->config, "train.workers");
+    int n = (int)pl_config_int(s->config, "train.workers"), beside = pl_mpi_beside();
+    int rank, ranks, rc = pl_mpi_launched(&rank, &ranks);
+    if (rc) return rc;
     if (!n) n = pl_pool_cores();
     if (n > pl_session_jobs(s)) n = pl_session_jobs(s);
     s->n_workers = n < 1 ? 1 : n;
     snprintf(what, sizeof what, "training, %d runs at a time (train.workers),",
              s->n_workers);
-    return pl_memory_check((double)s->host_bytes * s->n_workers, what);
+    if (ranks > 1) {
+        s->n_workers = 1;
+        snprintf(what, sizeof what, "training, %d ranks on this machine,", beside);
+    }
+    return pl_memory_check((double)s->host_bytes * s->n_workers * beside, what);
 }
 
 /* Independent runs use cores best, so threads share only those that runs leave. */
@@ -141,9 +147,7 @@ static void choose_threads(struct pl_session *s)
 {
     int given = (int)pl_config_int(s->config, "train.threads"), left = 0;
     for (int j = 0; j < pl_session_jobs(s); j++) left += !s->finished[j];
-    int runs = left < s->n_workers ? left : s->n_workers, rank, ranks;
-    if (!pl_mpi_launched(&rank, &ranks) && ranks > 1)
-        runs = ranks; /* of this machine */
+    int runs = (left < s->n_workers ? left : s->n_workers) * pl_mpi_beside();
     s->n_threads = given ? given : pl_pool_cores() / (runs < 1 ? 1 : runs);
     if (s->n_threads < 1) s->n_threads = 1;
 }

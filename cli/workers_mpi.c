@@ -65,7 +65,8 @@ int pl_workers_run_ranks(const struct pl_workers_spec *spec,
         total += (double)pl_job_arm(e, j)->versions.updates;
     if (!pl_mpi_rank()) pl_progress_begin("train", total, "updates");
     for (t.job = 0; t.job < pl_experiment_jobs(e) && !rc && !*signal; t.job++) {
-        if (!spec->finished[t.job]) rc = run_job(&t, stop);
+        if (!pl_mpi_max(!pl_mpi_rank() && spec->finished[t.job]))
+            rc = run_job(&t, stop);
         t.before += pl_job_arm(e, t.job)->versions.updates;
         if (!rc) *signal = pl_mpi_max(*stop);
     }

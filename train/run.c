@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/err.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "base/mpi.h"
 #include "train/checkpoint.h"
@@ -123,6 +125,17 @@ static int save_weights(struct pl_run_state *run)
     return spec->save(spec->files, run->next, run->forward);
 }
 
+/* All ranks stand where the first does; also, all have read before it may write. */
+static int agree(const struct pl_run_state *run)
+{
+    if (run->spec->ranks < 2) return 0;
+    uint64_t at[] = {run->spec->fingerprint, (uint64_t)run->next};
+    int mark = (int)(pl_crc32(0, at, sizeof at) >> 1);
+    if (pl_mpi_max(mark) == -pl_mpi_max(-mark)) return 0;
+    return pl_fail(PL_EIO, "ranks see other files (configuration, data or checkpoint): "
+                           "use a file system that all share");
+}
+
 int pl_run(const struct pl_run_spec *spec, struct pl_run_result *out)
 {
     struct pl_run_state run;
@@ -131,7 +144,7 @@ int pl_run(const struct pl_run_spec *spec, struct pl_run_result *out)
     if (rc) return rc;
     if (spec->resume && spec->checkpoint && !access(spec->checkpoint, F_OK))
         rc = resume(&run, &finished);
-    if (!rc && spec->ranks > 1) pl_mpi_max(0); /* all have read before one may write */
+    if (!rc) rc = agree(&run);
     if (!rc && !finished) rc = train(&run);
     if (!rc) rc = save_weights(&run);
     if (!rc) {
