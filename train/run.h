@@ -85,7 +85,7 @@ struct pl_run_spec {
     int batch;        /* sequences per update, a multiple of versions->m */
     int T;
     uint64_t seed; /* of weights and data order */
-    /* Data parallel, under MPI: ranks > 1 take equal parts of every batch's sequences
+    /* Data parallel, under MPI: ranks > 1 take equal parts of every microbatch
      * and sum their gradients; 0 is 1. Everything else is computed alike on all ranks;
      * rank 0 writes the checkpoints. Problems without data are not split. */
     int rank, ranks;

@@ -82,8 +82,8 @@ int pl_run_apply(struct pl_run_state *run, int64_t n, struct pl_row *row);
  * none. */
 int pl_run_rule(struct pl_run_state *run, int64_t n, int s, double rate, const float *w,
                 float *state, float *u);
-/* Sequences first .. first+B-1 of the training order, on the device; of them this
- * rank's part. */
+/* Sequences first .. first+B-1 of the training order, on the device; of each
+ * microbatch this rank's part. */
 int pl_run_batch(struct pl_run_state *run, int64_t first, int B, struct pl_batch *out);
 /* Is the work of a batch split over ranks? Then the sum over ranks of gradients (each
  * scaled by 1/ranks) and of a loss (divided likewise here). */

@@ -24,21 +24,19 @@ void pl_run_gather(struct pl_run_state *run, float *const *grads, double *loss)
 int pl_run_batch(struct pl_run_state *run, int64_t first, int B, struct pl_batch *out)
 {
     const struct pl_run_spec *spec = run->spec;
-    int micro = spec->batch / spec->versions->m;
-    if (pl_run_split(spec)) {
-        micro /= spec->ranks;
-        B /= spec->ranks;
-        first += (int64_t)spec->rank * B;
-    }
+    const int ranks = pl_run_split(spec) ? spec->ranks : 1;
+    const int whole = spec->batch / spec->versions->m, part = whole / ranks;
+    const int64_t own = first + (ranks > 1 ? spec->rank * part : 0);
+    B /= ranks;
     const size_t T = (size_t)spec->T, n = (size_t)B * T;
     *out = (struct pl_batch){
-        .B = B, .T = spec->T, .micro = micro, .seed = spec->seed, .index = first};
+        .B = B, .T = spec->T, .micro = part, .seed = spec->seed, .index = first};
     if (!spec->data) return 0;
     int32_t *tokens = run->host, *targets = run->host + n;
     int rc = 0;
     for (int b = 0; b < B && !rc; b++)
-        rc = pl_data_train(spec->data, spec->seed, first + b, tokens + (size_t)b * T,
-                           targets + (size_t)b * T);
+        rc = pl_data_train(spec->data, spec->seed, own + b / part * whole + b % part,
+                           tokens + (size_t)b * T, targets + (size_t)b * T);
     out->tokens = run->tokens;
     out->targets = run->targets;
     if (!rc) rc = spec->device->upload(run->tokens, tokens, sizeof(int32_t) * n);
