@@ -53,7 +53,7 @@ while ! test -e c.done && [ $tries -lt 40 ]; do
   setsid sh -c '$PIPELAG run tiny.yaml -o c.h5 --resume > c.txt 2> c.err && touch c.done' &
   pid=$!
   if [ $tries -lt 6 ]; then
-    sleep 0.$((tries * 2 - 1)); kill -9 -- -$pid 2> /dev/null
+    sleep 0.$((tries * 2 - 1)); kill -s KILL -- -$pid 2> /dev/null
   fi
   wait $pid 2> /dev/null
   # killed between the end of the run and the touch: there was nothing left to resume
