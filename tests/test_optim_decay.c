@@ -94,6 +94,19 @@ START_TEST(decay_acts_with_the_rate)
 }
 END_TEST
 
+/* A peak rate of 0 is not divided by. */
+START_TEST(rate_0_is_no_nan)
+{
+    struct pl_optim o = optim_defaults("adamw");
+    o.lr = 0;
+    for (int f = PL_DECAY_LR; f <= PL_DECAY_CONSTANT; f++) {
+        o.decay_factor = (enum pl_decay_factor)f;
+        ck_assert_double_eq(pl_optim_decay_rate(&o, 0),
+                            f == PL_DECAY_CONSTANT ? o.decay : 0);
+    }
+}
+END_TEST
+
 /* Coupled decay of SGD without momentum is decoupled decay. */
 START_TEST(coupled_sgd_is_decoupled)
 {
@@ -162,6 +175,7 @@ static void fill(TCase *t)
     tcase_add_loop_test(t, decay_of_every_rule, 0, n);
     tcase_add_loop_test(t, coupled_decay_of_every_rule, 0, n);
     tcase_add_test(t, decay_acts_with_the_rate);
+    tcase_add_test(t, rate_0_is_no_nan);
     tcase_add_test(t, coupled_sgd_is_decoupled);
     tcase_add_loop_test(t, eps_forms, 0, 3);
     tcase_add_loop_test(t, spared_tensors, 0, 4);

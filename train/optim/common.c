@@ -19,14 +19,15 @@ int pl_optim_couple(const struct pl_optim *o, const struct pl_device *dev, size_
 
 double pl_optim_decay_rate(const struct pl_optim *o, double eta)
 {
+    const double share = o->lr > 0 ? eta / o->lr : 0; /* of the peak rate */
     if (o->decay_form == PL_DECAY_COUPLED || o->decay == 0) return 0;
     switch (o->decay_factor) {
     case PL_DECAY_LR2:
         return eta * eta * o->decay;
     case PL_DECAY_CORRECTED:
-        return eta * (eta / o->lr) * o->decay;
+        return eta * share * o->decay;
     case PL_DECAY_INDEPENDENT:
-        return eta / o->lr * o->decay;
+        return share * o->decay;
     case PL_DECAY_CONSTANT:
         return o->decay;
     case PL_DECAY_LR:
