@@ -18,9 +18,14 @@ EXTRA_DIST += tests/cuda_shim.h tests/cuda_shim_api.h
 EXTRA_DIST += tools/gpu-check tools/gpu-pack tools/README.md
 
 # host in bf16; amx_trap.c runs its AMX code on CPUs without AMX.
-test_programs += tests/test_bf16
+test_programs += tests/test_bf16 tests/test_bf16_attention
+EXTRA_DIST += tests/bf16_case.h
 test_scripts += tests/cli_bf16.sh
 tests_test_bf16_SOURCES = tests/test_bf16.c tests/amx_trap.c tests/amx_trap.h \
+  tests/conformance.c tests/conformance.h tests/conformance_layers.c \
+  tests/conformance_attention.c tests/conformance_matrix.c tests/conformance_blocks.c \
+  tests/conformance_moe.c
+tests_test_bf16_attention_SOURCES = tests/test_bf16_attention.c tests/amx_trap.c tests/amx_trap.h \
   tests/conformance.c tests/conformance.h tests/conformance_layers.c \
   tests/conformance_attention.c tests/conformance_matrix.c tests/conformance_blocks.c \
   tests/conformance_moe.c
