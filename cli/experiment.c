@@ -133,10 +133,10 @@ static int read_stage_c(struct pl_arm *arm)
     at += strspn(at, " ");
     if (n < stages || *at)
         return pl_fail(PL_ECONFIG,
-                       "%s: corrector.stage_c: expected %d numbers, one for each "
-                       "stage, found %d and '%s'",
-                       pl_config_where(arm->config, "corrector.stage_c"), stages, n,
-                       at);
+                       "%s: corrector.stage_c: '%s' at number %d, expected %d, one "
+                       "for each stage (model chunk of the schedule)",
+                       pl_config_where(arm->config, "corrector.stage_c"), at, n,
+                       stages);
     for (int i = 0; i < arm->n_segments; i++)
         arm->segments[i].corrector.stage_c = arm->stage_c;
     return 0;
@@ -147,6 +147,21 @@ static bool map_is_nostash(const struct pl_versions *v)
     for (int64_t i = 0; i < v->stages * v->n_micro; i++)
         if (v->backward[i] != v->forward[i]) return true;
     return false;
+}
+
+static bool map_is_uniform(const struct pl_versions *v)
+{
+    for (int64_t i = 0; i < v->stages * v->n_micro; i++)
+        if (v->forward[i] != v->forward[i % v->n_micro]) return false;
+    return true;
+}
+
+/* Delays that replace the schedule's decide for themselves. */
+static void replace_map(struct pl_arm *arm)
+{
+    arm->nostash = map_is_nostash(&arm->versions);
+    if (!strcmp(pl_config_text(arm->config, "clip.scope"), "auto"))
+        arm->global_clip &= map_is_uniform(&arm->versions);
 }
 
 static int arm_simulate(struct pl_arm *arm)
@@ -171,7 +186,7 @@ static int arm_simulate(struct pl_arm *arm)
     for (int i = 0; i < arm->n_segments && !rc; i++)
         rc = simulate_stretch(arm, &stretches[i], m, i == shown);
     if (!rc) rc = read_stage_c(arm);
-    if (!rc && pl_setup_has_delay(c)) arm->nostash = map_is_nostash(&arm->versions);
+    if (!rc && pl_setup_has_delay(c)) replace_map(arm);
     if (!rc) arm->end_s = arm->versions.done_s[arm->versions.updates - 1];
     free(segments);
     return rc;

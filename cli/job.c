@@ -147,7 +147,6 @@ enum pl_clip_scope pl_arm_clip_scope(const struct pl_arm *arm)
     const char *scope = pl_config_text(arm->config, "clip.scope");
     if (!strcmp(scope, "none") || pl_config_real(arm->config, "clip.norm") <= 0)
         return PL_CLIP_NONE;
-    if (!strcmp(scope, "auto") && pl_setup_has_delay(arm->config)) return PL_CLIP_STAGE;
     return arm->global_clip ? PL_CLIP_GLOBAL : PL_CLIP_STAGE;
 }
 

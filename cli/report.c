@@ -37,10 +37,11 @@ static void fill_losses(struct pl_row_report *row, const struct pl_run_result *r
     double y = 0;
     for (int s = 0; s < n_seeds; s++) {
         const struct pl_run_result *r = &results[s];
-        bool bad = r->status == PL_RUN_DIVERGED || !r->n_evals;
+        const struct pl_eval *last = r->n_evals ? &r->evals[r->n_evals - 1] : NULL;
+        bool bad = r->status == PL_RUN_DIVERGED;
         row->diverged += bad;
-        row->losses[s] = bad ? INFINITY : r->evals[r->n_evals - 1].loss;
-        y += bad ? INFINITY : r->evals[r->n_evals - 1].loss_y;
+        row->losses[s] = bad ? INFINITY : last ? last->loss : NAN;
+        y += bad ? INFINITY : last ? last->loss_y : NAN;
     }
     row->loss_y = y / n_seeds;
     row->mean = pl_mean(row->losses, n_seeds);

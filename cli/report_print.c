@@ -59,6 +59,8 @@ static void print_gap(const struct pl_report *r, const struct pl_row_report *row
         snprintf(text, n, "baseline");
     else if (longer != 1)
         snprintf(text, n, "(%.3g x tokens)", longer);
+    else if (isnan(row->gap))
+        snprintf(text, n, "-");
     else if (isnan(row->gap_half))
         snprintf(text, n, "%s%s", sign, loss_text(r, row->gap, 4, gap));
     else
@@ -72,6 +74,8 @@ static void print_reach(const struct pl_report *r, const struct pl_row_report *r
     char a[32], loss[32];
     if (!isnan(row->reach_s))
         snprintf(text, n, "%s", pl_units_format_time(row->reach_s, a, sizeof a));
+    else if (isnan(row->mean)) /* nothing was evaluated */
+        snprintf(text, n, "-");
     else
         snprintf(text, n, "not reached in %s (loss %s)",
                  pl_units_format_time(row->end_s, a, sizeof a),
@@ -102,6 +106,8 @@ static void print_row(const struct pl_report *r, const struct pl_row_report *row
     if (row->diverged)
         snprintf(loss, sizeof loss, "diverged (%d of %d)", row->diverged,
                  r->experiment->n_seeds);
+    else if (isnan(row->mean))
+        snprintf(loss, sizeof loss, "not evaluated");
     else if (r->experiment->n_seeds == 1)
         loss_text(r, row->mean, 4, loss);
     else
@@ -109,7 +115,7 @@ static void print_row(const struct pl_report *r, const struct pl_row_report *row
                  loss_text(r, row->sd, 4, b));
     if (!isnan(row->recovered))
         snprintf(share, sizeof share, "%.0f %%", 100 * row->recovered);
-    if (row->arm != row->baseline)
+    if (row->arm != row->baseline && !isnan(row->mean))
         snprintf(equal, sizeof equal, "%s: %s, %s %s",
                  pl_units_format_time(row->equal_s, at, sizeof at),
                  loss_text(r, row->equal_loss, 3, a), r->rows[row->baseline].label,

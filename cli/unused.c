@@ -115,6 +115,8 @@ static const struct condition {
     {"data.valid_fraction", "data.valid", "", true},
     {"eval.texts", "train.eval_sequences", "0", false},
     {"eval.questions", "train.eval_sequences", "0", false},
+    {"train.diagnose", "train.eval_sequences", "0", false},
+    {"model.split", "cost.type", "given", false},
     {"rate.floor", "rate.schedule", "constant", false},
     {"rate.decay_fraction", "rate.schedule", "wsd", true},
     {"rate.delay_updates", "rate.delay_power", "0", false},

@@ -38,6 +38,19 @@ train c3.h5 --set delay.tau=0..6 --set delay.seed=2 && rows c3.h5 && ! cmp -s c.
 ok $? "but not with another seed"
 train d.h5 --set delay.tau=64 && rows d.h5; ok $? "longer delays than updates"
 
+# A delay of 0 is no delay, with the whole model's clipping too.
+plain='--set schedule.name=1f1b --set clip.norm=.5'
+train z.h5 $plain && train z0.h5 $plain --set delay.tau=0 && rows z.h5 z0.h5 && cmp -s z.h5.csv z0.h5.csv
+ok $? "delay.tau 0 gives the rows of no delay"
+for fidelity in global stash nostash queue; do
+    train z0.h5 --force $plain --set delay.tau=0 --set delay.fidelity=$fidelity \
+        --set corrector.name=feedback && rows z0.h5 && cmp -s z.h5.csv z0.h5.csv
+    ok $? "and with $fidelity and a corrector"
+done
+train z1.h5 $plain --set 'delay.tau=0 0 0 1' && rows z1.h5 && ! cmp -s z.h5.csv z1.h5.csv &&
+    grep -q '^clip.scope  stage: run' z1.h5.txt && grep -q '^clip.scope  global: run' z0.h5.txt
+ok $? "delays that differ clip by stage"
+
 # Jitter makes the map irregular; read back from a trace it gives the same rows.
 jitter='jitter.forward=lognormal 60%'
 "$PIPELAG" sim --schedule pipedream -P 4 --updates 16 --set schedule.order=free \
@@ -84,7 +97,7 @@ ok $? "where they are read, none is"
 bad() { # TEXT NAME ARGS...
     text=$1 name=$2
     shift 2
-    "$PIPELAG" run base.yaml -o x.h5 "$@" > out.txt 2> err.txt
+    timeout 60 "$PIPELAG" run base.yaml -o x.h5 "$@" > out.txt 2> err.txt
     got=$?
     [ $got = 2 ] && [ ! -s out.txt ] && [ "$(wc -l < err.txt)" = 1 ] &&
         grep -q -- "$text" err.txt && [ ! -e x.h5 ]
@@ -99,6 +112,8 @@ bad "'3..1'" 'empty range' --set 'delay.tau=3..1'
 bad "'x'" 'not a number' --set 'delay.tau=1 x'
 bad 'both given' 'tau and trace' --set delay.tau=1 --set delay.trace=map.h5
 bad 'No such file' 'trace missing' --set delay.trace=nowhere.h5
+mkfifo pipe
+bad 'pipe: not a regular file' 'trace that is a pipe' --set delay.trace=pipe
 bad "no arm 'x'" 'arm missing' --set delay.trace=map.h5:x
 bad 'update 16' 'trace too short' --set delay.trace=map.h5 --set train.updates=20
 bad 'microbatches' 'trace of another m' --set delay.trace=map.h5 --set schedule.microbatches=2

@@ -115,6 +115,10 @@ $PIPELAG trace check e.h5 > /dev/null; ok $? "and its trace is valid"
 $PIPELAG run tiny.yaml -o n.h5 --set train.eval_sequences=0 --set train.updates=1 \
   --set 'arms.only=adamw+sync' > n.txt 2> n.err && test ! -e n-curves.svg
 ok $? "no evaluations, one update"
+grep -q 'not evaluated' n.txt && ! grep -q 'diverged\|inf\|nan' n.txt; ok $? "and no loss is no divergence"
+$PIPELAG run tiny.yaml -o g.h5 --set model.init_std=9 --set train.updates=1 \
+  --set 'arms.only=adamw+sync' > g.txt 2> g.err && grep -q diverged g.txt && ! grep -q 'runtime error' g.err
+ok $? "scores of any size end as a result"
 
 # What must not be lost: a complete trace, an interrupted run, a file that is no trace, and an
 # output that another run is writing.

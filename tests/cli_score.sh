@@ -37,7 +37,7 @@ ok $? "scoring changes no row"
 bad() { # TEXT NAME ARGS...
     text=$1 name=$2
     shift 2
-    "$PIPELAG" run base.yaml -o x.h5 --set data.text=cats.txt "$@" > out.txt 2> err.txt
+    timeout 60 "$PIPELAG" run base.yaml -o x.h5 --set data.text=cats.txt "$@" > out.txt 2> err.txt
     got=$?
     [ $got = 2 ] && [ ! -s out.txt ] && [ "$(wc -l < err.txt)" = 1 ] &&
         grep -q -- "$text" err.txt && [ ! -e x.h5 ]
@@ -49,6 +49,7 @@ bad 'NAME=PATH' 'no name' --set eval.texts=odd.txt
 bad 'there is twice\|is there twice' 'a name twice' --set 'eval.texts=a=odd.txt a=cats.txt'
 bad 'nowhere.txt' 'no file' --set eval.texts=a=nowhere.txt
 bad 'nowhere.jsonl' 'no questions' --set eval.questions=a=nowhere.jsonl
+bad '/dev/zero: not a regular file' 'questions without an end' --set eval.questions=a=/dev/zero
 echo '{"context": "a", "choices": ["b"], "answer": 0}' > one.jsonl
 bad 'one.jsonl:1: fewer than 2 choices' 'one choice' --set eval.questions=a=one.jsonl
 bad 'nowhere' 'no vocabulary' --set data.bpe=nowhere

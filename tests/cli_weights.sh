@@ -64,6 +64,9 @@ refused 'file/run-1: --save: is no folder' train --save file
 ok $? 'a file is no folder'
 refused 'nowhere: No such file' train --set model.weights=nowhere
 ok $? 'a missing folder is refused'
+mkfifo pipe
+refused 'pipe: is no file' timeout 60 "$PIPELAG" run --set model.weights=pipe
+ok $? 'a pipe is refused'
 refused 'problem.name is quadratic' \
     train --set model.weights=bare --set problem.name=quadratic
 ok $? 'a problem without a model is refused'

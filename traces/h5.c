@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/err.h"
 #include "base/mem.h"
@@ -202,7 +203,10 @@ int pl_h5_put_column(struct pl_h5 *h5, const char *path, const struct pl_column 
 
 int pl_h5_open(const char *path, struct pl_h5 **out)
 {
+    struct stat st;
     H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
+    if (!stat(path, &st) && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
+        return pl_fail(PL_EINPUT, "%s: not a regular file, expected a trace", path);
     FILE *f = fopen(path, "rb");
     if (!f) return pl_fail(PL_EINPUT, "%s: %s", path, strerror(errno));
     char byte;

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/err.h"
 #include "base/file.h"
@@ -144,6 +145,9 @@ int pl_score_questions(const char *path, struct pl_tokenizer *tokenizer, int voc
     struct pl_score_set set = {.bytes_per_token = NAN};
     char *line = NULL;
     size_t room = 0;
+    struct stat st;
+    if (!stat(path, &st) && !S_ISREG(st.st_mode)) /* a pipe's end may never come */
+        return pl_fail(PL_EINPUT, "%s: not a regular file, expected questions", path);
     FILE *file = fopen(path, "r");
     if (!file) return pl_fail(PL_EINPUT, "%s: cannot open questions", path);
     int rc = 0;
