@@ -6,6 +6,7 @@
 #include "train/tokenizer.h"
 #include "train/unicode.h"
 #include "tests/data_case.h"
+#include "tests/runner.h"
 
 /* Rules over a few letters; the space is written as U+0120. */
 static const char *const rules[] = {"h e",
@@ -49,7 +50,7 @@ static inline void put_json(FILE *f, const char *name, int id)
 static inline void write_rules(const char *json, const char *text,
                                const char *const *list, int n_rules)
 {
-    FILE *f = fopen(pl_printf("%s/%s", folder, json), "w");
+    FILE *f = fopen(test_keep(pl_printf("%s/%s", folder, json)), "w");
     ck_assert_ptr_nonnull(f);
     int id = 0;
     for (int b = 255; b >= 0; b--, id++) {
@@ -65,7 +66,7 @@ static inline void write_rules(const char *json, const char *text,
     }
     fprintf(f, ", \"<|endoftext|>\": %d}\n", id);
     ck_assert_int_eq(fclose(f), 0);
-    f = fopen(pl_printf("%s/%s", folder, text), "w");
+    f = fopen(test_keep(pl_printf("%s/%s", folder, text)), "w");
     ck_assert_ptr_nonnull(f);
     fprintf(f, "#version: 0.2\n");
     for (int i = 0; i < n_rules; i++) fprintf(f, "%s\n", list[i]);

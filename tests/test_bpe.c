@@ -13,6 +13,7 @@ static struct pl_tokens encode(struct pl_tokenizer *t, const char *text, size_t 
 {
     struct pl_tokens out = {0};
     ck_assert_uint_eq(pl_tokenizer_encode(t, text, n, true, &out), n);
+    test_keep(out.ids);
     return out;
 }
 
@@ -100,12 +101,12 @@ START_TEST(golden_tokens)
     const char *bytes = pl_tokenizer_bytes(t, 256 + 17, &n);
     ck_assert(n == 6 && !memcmp(bytes, " world", 6));
     pl_tokenizer_free(t);
-    ck_assert_int_eq(rename(pl_printf("%s/encoder.json", folder),
-                            pl_printf("%s/vocab.json", folder)),
+    ck_assert_int_eq(rename(test_keep(pl_printf("%s/encoder.json", folder)),
+                            test_keep(pl_printf("%s/vocab.json", folder))),
                      0);
-    ck_assert_int_eq(
-        rename(pl_printf("%s/vocab.bpe", folder), pl_printf("%s/merges.txt", folder)),
-        0);
+    ck_assert_int_eq(rename(test_keep(pl_printf("%s/vocab.bpe", folder)),
+                            test_keep(pl_printf("%s/merges.txt", folder))),
+                     0);
     pl_tokenizer_free(open_ok()); /* Hugging Face's names */
 }
 END_TEST
@@ -170,11 +171,11 @@ static void random_rules(uint64_t seed, const char **list, int n)
             made[pl_rng_below(seed, PL_RNG_TEST, i, 1, (uint64_t)n_made)];
         const char *right =
             made[pl_rng_below(seed, PL_RNG_TEST, i, 2, (uint64_t)n_made)];
-        char *both = pl_printf("%s%s", left, right);
+        char *both = test_keep(pl_printf("%s%s", left, right));
         bool fresh = strlen(both) < 12;
         for (int j = 0; j < n_made; j++) fresh &= strcmp(made[j], both) != 0;
         if (!fresh) continue;
-        list[n_rules++] = pl_printf("%s %s", left, right);
+        list[n_rules++] = test_keep(pl_printf("%s %s", left, right));
         made[n_made++] = both;
     }
 }
@@ -239,7 +240,7 @@ START_TEST(one_long_word)
 {
     struct pl_tokenizer *t = open_new();
     const size_t n = 2000000;
-    char *text = pl_alloc(n, 1);
+    char *text = test_keep(pl_alloc(n, 1));
     memset(text, 'a', n);
     struct pl_tokens x = encode(t, text, n);
     ck_assert_uint_eq(x.n, n / 4);
@@ -251,8 +252,10 @@ static void bad_vocabulary(const char *json, const char *text, const char *cause
 {
     struct pl_tokenizer *t;
     write_vocabulary("encoder.json", "vocab.bpe");
-    if (json) write_file(pl_printf("%s/encoder.json", folder), json, strlen(json));
-    if (text) write_file(pl_printf("%s/vocab.bpe", folder), text, strlen(text));
+    if (json)
+        write_file(test_keep(pl_printf("%s/encoder.json", folder)), json, strlen(json));
+    if (text)
+        write_file(test_keep(pl_printf("%s/vocab.bpe", folder)), text, strlen(text));
     ck_assert_int_lt(pl_tokenizer_open(folder, &t), 0);
     ck_assert_ptr_null(t);
     ck_assert_msg(strstr(pl_error_text(), cause), "'%s' lacks '%s'", pl_error_text(),

@@ -13,7 +13,7 @@ enum { T = 16 };
 
 static char *in_folder(const char *name)
 {
-    return pl_printf("%s/%s", folder, name); /* leaks: each test is a process */
+    return test_keep(pl_printf("%s/%s", folder, name));
 }
 
 static struct pl_data *open_ok(const char *kind, const char *names, int vocab)
@@ -49,7 +49,7 @@ static void expect_count(struct pl_data *data, int64_t k, int first)
 /* Numbers first ... in `width` bytes, little-endian, after `skip` bytes. */
 static unsigned char *numbers(int skip, int width, int first, int n)
 {
-    unsigned char *b = pl_alloc((size_t)(skip + width * n), 1);
+    unsigned char *b = test_keep(pl_alloc((size_t)(skip + width * n), 1));
     for (int i = 0; i < n; i++)
         for (int j = 0; j < width && j < 4; j++)
             b[skip + width * i + j] = (unsigned char)((first + i) >> 8 * j);
@@ -119,11 +119,12 @@ START_TEST(shards_are_one_stream)
     pl_data_free(data);
     write_shard(in_folder("b"), 20240520, 1, 40, 40, 0);
     write_shard(in_folder("a"), 20240520, 1, 40, 40, 40);
-    char *list = pl_printf("%s  %s", in_folder("b"), in_folder("a"));
+    char *list = test_keep(pl_printf("%s  %s", in_folder("b"), in_folder("a")));
     data = open_ok("tokens", list, 80); /* a list keeps its order */
     for (int64_t k = 0; k < 4; k++) expect_count(data, k, 0);
     pl_data_free(data);
-    open_bad("tokens", pl_printf("%s %s", list, in_folder("b")), "listed twice");
+    open_bad("tokens", test_keep(pl_printf("%s %s", list, in_folder("b"))),
+             "listed twice");
     open_bad("tokens", in_folder("none_*.bin"), "no such file");
     open_bad("tokens", in_folder("no/*.bin"), "no");
     open_bad("tokens", " ", "names no file");
@@ -291,6 +292,7 @@ START_TEST(huge_sparse_file)
                            (long long)(k * T + 3), (long long)(2 * (k * T + 3)));
     ck_assert_msg(strstr(pl_error_text(), text), "'%s' lacks '%s'", pl_error_text(),
                   text);
+    free(text);
     pl_data_free(data);
 }
 END_TEST

@@ -69,7 +69,8 @@ START_TEST(documents_over_buffers)
 {
     struct pl_tokenizer *t = open_new();
     const size_t n = 5 << 20;
-    char *text = pl_alloc(n + 100, 1), *bin = pl_printf("%s/out.bin", folder);
+    char *text = test_keep(pl_alloc(n + 100, 1)),
+         *bin = test_keep(pl_printf("%s/out.bin", folder));
     size_t at = 0;
     int64_t documents = 0;
     while (at < n) {
@@ -92,7 +93,8 @@ START_TEST(mark_at_the_end_of_a_buffer)
 {
     struct pl_tokenizer *t = open_new();
     const size_t room = 1 << 20, tail = 80;
-    char *text = pl_alloc(room + 200, 1), *bin = pl_printf("%s/out.bin", folder);
+    char *text = test_keep(pl_alloc(room + 200, 1)),
+         *bin = test_keep(pl_printf("%s/out.bin", folder));
     memset(text, 'a', room + 200); /* one token for four: few to compare */
     for (size_t at = 0; at < room + tail; at += 64) text[at] = ' ';
     for (size_t k = 0; k < 24; k++) {
