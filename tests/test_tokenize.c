@@ -28,7 +28,7 @@ static char *decode(struct pl_tokenizer *t, const char *format, const char *name
     FILE *f = open_memstream(&text, &n);
     ck_assert_msg(pl_detokenize(&job, format, names, f) == 0, "%s", pl_error_text());
     fclose(f);
-    return text;
+    return test_keep(text);
 }
 
 START_TEST(documents_and_marks)
@@ -52,7 +52,7 @@ START_TEST(documents_and_marks)
     };
     struct pl_tokenizer *t = open_new();
     static const char *const formats[] = {"llmc", "nanogpt", "megatron"};
-    char *bin = pl_printf("%s/out.bin", folder);
+    char *bin = test_keep(pl_printf("%s/out.bin", folder));
     for (size_t i = 0; i < 3 * sizeof cases / sizeof *cases; i++) {
         const char *format = formats[i % 3], *text = cases[i / 3].text;
         const char *back = cases[i / 3].back ? cases[i / 3].back : text;
@@ -120,7 +120,7 @@ START_TEST(formats_agree)
     static const char *const formats[][2] = {
         {"llmc", "tokens"}, {"nanogpt", "nanogpt"}, {"megatron", "megatron"}};
     struct pl_tokenizer *t = open_new();
-    char *bin = pl_printf("%s/out.bin", folder);
+    char *bin = test_keep(pl_printf("%s/out.bin", folder));
     static const char text[] = "hello world hello\n<|endoftext|>\naaaab";
     write_file(path, text, sizeof text - 1);
     for (int i = 0; i < 3; i++) {
@@ -145,7 +145,7 @@ START_TEST(wrong_files)
     struct pl_token_file *f;
     struct pl_tokenizer *t = open_new();
     struct pl_tokenize job = {.tokenizer = t};
-    char *bin = pl_printf("%s/out.bin", folder);
+    char *bin = test_keep(pl_printf("%s/out.bin", folder));
     ck_assert_int_eq(pl_token_file_create("llm", bin, 300, 299, &f), PL_EUSAGE);
     ck_assert_ptr_nonnull(strstr(pl_error_text(), "did you mean 'llmc'"));
     ck_assert_int_eq(pl_token_file_create("llmc", bin, 65537, 0, &f), PL_EUNSUP);
