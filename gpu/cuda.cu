@@ -155,10 +155,13 @@ int pl_cuda_gemm(bool ta, bool tb, int M, int N, int K, float alpha, const float
                               cublasGetStatusString(status));
 }
 
+PL_PRODUCT_BY_GEMM(pl_cuda_product, pl_cuda_gemm)
+
 static const struct pl_device device = {
     .name = "cuda",
     .summary = "one NVIDIA GPU, fp32: cuBLAS and own kernels",
     .host_memory = false,
+    .real_bytes = sizeof(float),
     .open = cuda_open,
     .close = cuda_close,
     .describe = cuda_describe,

@@ -1,4 +1,4 @@
-/* cuda: embedding, RMSNorm, rotary embedding, cross-entropy. */
+/* cuda: embedding, gathered rows, RMSNorm, rotary embedding, cross-entropy. */
 #include "gpu/cuda_device.cuh"
 
 static __global__ void embed_kernel(size_t n, int d, const int32_t *tokens,
@@ -16,6 +16,11 @@ int pl_cuda_embed(int rows, int d, const int32_t *tokens, const float *table,
     int blocks = pl_cuda_blocks(n, PL_BLOCKS_MAX);
     PL_LAUNCH(embed_kernel, blocks, PL_BLOCK, 0, n, d, tokens, table, out);
     return pl_cuda_launched("embed");
+}
+
+int pl_cuda_gather(int n, int d, const int32_t *from, const float *x, float *y)
+{
+    return pl_cuda_embed(n, d, from, x, y);
 }
 
 /* Whether one of tokens[from..to) equals token; the whole block asks together. */

@@ -5,7 +5,10 @@
  * device memory too. Calls are ordered as issued. Operations do not allocate. Shapes
  * are in the argument lines; T = sequence length, rows = B * T. Operations return 0 or
  * a negative code with a message (only cuda can fail); reductions return double through
- * a pointer. Tolerance of an op against `ref`: |x - ref| <= c n eps(float32) scale, c
+ * a pointer. Activations and their gradients (the arrays `real` in the comments; all
+ * others are float) have real_bytes an element: where that is 2 they are bf16, their
+ * pointers are handles that only pl_device_at() moves, and a result is rounded to
+ * nearest even as it is stored. Tolerance of an op against `ref`: |x - ref| <= c n eps(float32) scale, c
  * in the conformance test's table, n the reduction length. */
 #ifndef PL_GPU_DEVICE_H
 #define PL_GPU_DEVICE_H
@@ -60,9 +63,17 @@ struct pl_ratio_args {
     bool clamp; /* d = max(s sqrt(v + under), eps), else s sqrt(v + under) + eps */
 };
 
+/* The three products of y = x W^T with W (out, in), PyTorch layout. */
+enum pl_product {
+    PL_PRODUCT_Y,  /* y (rows, out) = x (rows, in) W^T + beta y */
+    PL_PRODUCT_DX, /* dx (rows, in) = dy (rows, out) W + beta dx */
+    PL_PRODUCT_DW, /* dW (out, in) = dy^T x + beta dW */
+};
+
 struct pl_device {
     const char *name, *summary;
-    bool host_memory; /* alloc() returns memory the CPU may touch */
+    bool host_memory;  /* alloc() returns memory the CPU may touch */
+    size_t real_bytes; /* of an element of an activation: 4 (float) or 2 (bf16) */
 
     int (*open)(void); /* before first use; errors PL_ENODEV with the reason */
     void (*close)(void);
@@ -105,6 +116,19 @@ struct pl_device {
      * mirrored, so C is symmetric to the bit; beta = 0 never reads C. */
     int (*syrk)(bool ta, int n, int k, float alpha, const float *A, int lda, float beta,
                 float *C, int ldc);
+
+    /* One of the products of a layer, c = a b + beta c as enum pl_product says; a, b, c
+     * are x W y, dy W dx, dy x dW: W and dW float, all others real. beta = 0 never
+     * reads c. */
+    int (*product)(enum pl_product which, int rows, int in, int out, const float *a,
+                   const float *b, float beta, float *c);
+
+    /* y (n,d) = x[from[r]], both real. */
+    int (*gather)(int n, int d, const int32_t *from, const float *x, float *y);
+
+    /* From here to xent: x, y, out, qkv, h, gate_up, logits and their gradients are
+     * real; tables, gains, shifts, weights, statistics and the gradients of parameters
+     * are float. */
 
     /* out (rows,d) = table[tokens[r]]; dtable += scatter of dout, in row order. */
     int (*embed)(int rows, int d, const int32_t *tokens, const float *table,
@@ -200,6 +224,12 @@ struct pl_device {
 /* `ref` plain loops with double accumulation, the oracle; `host` OpenBLAS and vector
  * loops, one thread; `cuda` a shared object opened at run time. */
 extern const struct pl_device pl_device_ref, pl_device_host;
+
+/* Activation number n of x. */
+static inline float *pl_device_at(const struct pl_device *device, float *x, size_t n)
+{
+    return (float *)((char *)x + n * device->real_bytes);
+}
 
 extern const char *const pl_device_names[]; /* NULL-terminated: ref host cuda */
 /* Find and open. Errors: PL_ENODEV: unknown name (nearest given), or no such hardware.

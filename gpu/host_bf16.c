@@ -60,6 +60,7 @@ DESCRIBE(plain, "emulated in plain C")
         set[at].summary = title;                                  \
         set[at].describe = describe_##kind;                       \
         set[at].gemm = pl_bf16_##kind##_gemm;                     \
+        set[at].product = pl_bf16_##kind##_product;               \
         set[at].attention = pl_bf16_##kind##_attention;           \
         set[at].attention_back = pl_bf16_##kind##_attention_back; \
     } while (0)

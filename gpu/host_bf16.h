@@ -1,4 +1,4 @@
-/* Inside of the device `host` in bf16: gemm, attention and attention_back exist once
+/* Inside of the device `host` in bf16: gemm, product, attention and attention_back exist once
  * for each kind of tiles, from the same text (host_bf16_gemm.h, host_bf16_attention.h);
  * every other operation is host's own. */
 #ifndef PL_GPU_HOST_BF16_H
@@ -9,6 +9,8 @@
 #define PL_BF16_OPS(p)                                                              \
     int p##gemm(bool ta, bool tb, int M, int N, int K, float alpha, const float *A, \
                 int lda, const float *B, int ldb, float beta, float *C, int ldc);   \
+    int p##product(enum pl_product which, int rows, int in, int out,                \
+                   const float *a, const float *b, float beta, float *c);           \
     int p##attention(const struct pl_attention_shape *shape, const float *qkv,      \
                      float *out, float *lse);                                       \
     int p##attention_back(const struct pl_attention_shape *shape, const float *qkv, \

@@ -241,4 +241,6 @@ int HOST(gemm)(bool ta, bool tb, int M, int N, int K, float alpha, const float *
     return 0;
 }
 
+PL_PRODUCT_BY_GEMM(HOST(product), HOST(gemm))
+
 #endif

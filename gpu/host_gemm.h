@@ -6,6 +6,8 @@
 #ifndef PL_GPU_HOST_GEMM_H
 #define PL_GPU_HOST_GEMM_H
 
+PL_PRODUCT_BY_GEMM(HOST(product), HOST(gemm))
+
 enum { DEPTH = 256, COLUMNS = 512, ROWS = 480 };
 
 /* A tile of C = alpha A B + beta C. A packed: [k][row]; in place: rows `row` apart. */

@@ -128,6 +128,11 @@ int HOST(embed)(int rows, int d, const int32_t *tokens, const float *table, floa
     return 0;
 }
 
+int HOST(gather)(int n, int d, const int32_t *from, const float *x, float *y)
+{
+    return HOST(embed)(n, d, from, x, y);
+}
+
 enum { EMBED_SLICE = 64 }; /* columns */
 
 /* A slice of the columns: rows that share a token stay in order. */

@@ -23,6 +23,11 @@
     X(p, syrk, (bool ta, int n, int k, float alpha, const float *A, int lda,           \
                 float beta, float *C, int ldc),                                        \
       (ta, n, k, alpha, A, lda, beta, C, ldc))                                         \
+    X(p, product, (enum pl_product which, int rows, int in, int out, const float *a,   \
+                   const float *b, float beta, float *c),                              \
+      (which, rows, in, out, a, b, beta, c))                                           \
+    X(p, gather, (int n, int d, const int32_t *from, const float *x, float *y),        \
+      (n, d, from, x, y))                                                              \
     X(p, embed, (int rows, int d, const int32_t *tokens, const float *table,           \
                  float *out), (rows, d, tokens, table, out))                           \
     X(p, embed_back, (int rows, int d, const int32_t *tokens, const float *dout,       \
@@ -81,6 +86,22 @@
                  const float *w, float *m, float *v, float *u),                        \
       (n, args, g, w, m, v, u))
 /* clang-format on */
+
+/* The operation `product` where activations are float, by a gemm. */
+#define PL_PRODUCT_BY_GEMM(name, gemm)                                                 \
+    int name(enum pl_product which, int rows, int in, int out, const float *a,         \
+             const float *b, float beta, float *c)                                     \
+    {                                                                                  \
+        switch (which) {                                                               \
+        case PL_PRODUCT_Y:                                                             \
+            return gemm(false, true, rows, out, in, 1, a, in, b, in, beta, c, out); \
+        case PL_PRODUCT_DX:                                                            \
+            return gemm(false, false, rows, in, out, 1, a, out, b, in, beta, c,     \
+                           in);                                                        \
+        default:                                                                       \
+            return gemm(true, false, out, in, rows, 1, a, out, b, in, beta, c, in); \
+        }                                                                              \
+    }
 
 #define PL_OP_DECLARE(p, name, params, args) int p##name params;
 #define PL_OP_MEMBER(p, name, params, args) .name = p##name,

@@ -38,6 +38,8 @@ int pl_ref_gemm(bool ta, bool tb, int M, int N, int K, float alpha, const float 
     return 0;
 }
 
+PL_PRODUCT_BY_GEMM(pl_ref_product, pl_ref_gemm)
+
 int pl_ref_axpby(size_t n, float a, const float *x, float b, float *y)
 {
     for (size_t i = 0; i < n; i++)
@@ -79,6 +81,7 @@ const struct pl_device pl_device_ref = {
     .name = "ref",
     .summary = "plain loops with double accumulation, the oracle of the other devices",
     .host_memory = true,
+    .real_bytes = sizeof(float),
     .open = ref_open,
     .close = ref_close,
     .describe = ref_describe,

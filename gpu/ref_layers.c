@@ -3,6 +3,11 @@
 
 #include <math.h>
 
+int pl_ref_gather(int n, int d, const int32_t *from, const float *x, float *y)
+{
+    return pl_ref_embed(n, d, from, x, y);
+}
+
 int pl_ref_embed(int rows, int d, const int32_t *tokens, const float *table, float *out)
 {
     for (int r = 0; r < rows; r++)

@@ -245,6 +245,22 @@ static void check_embed_back(struct trial *t)
     embed_one(t, 37, 33, true);
 }
 
+static void check_gather(struct trial *t)
+{
+    enum { N = 37, D = 33, FROM = 5 };
+    float *x = trial_random(FROM * D, 21), *y = trial_random(N * D, 22);
+    int32_t from[N];
+    double *want = PL_NEW(2 * N * D, double);
+    for (int i = 0; i < N; i++) from[i] = i * 7 % FROM;
+    for (int i = 0; i < N * D; i++) want[i] = x[from[i / D] * D + i % D];
+    int32_t *dfrom = trial_upload(t, from, N);
+    float *dx = trial_upload(t, x, FROM * D), *dy = trial_upload(t, y, N * D);
+    trial_status(t, t->device->gather(N, D, dfrom, dx, dy));
+    trial_compare(t, "y", dy, N * D, want, want + N * D);
+    trial_clear(t);
+    free(x), free(y), free(want);
+}
+
 /* m and v: four roundings with those of the constants. u: m's, half of v's, five more.
  */
 static void check_adamw(struct trial *t)
@@ -289,6 +305,8 @@ const struct conformance conformance_table[] = {
     {"ratio", 1, check_ratio},
     {"squares", 1, check_squares},
     {"syrk", 1, check_syrk},
+    {"product", 1, check_product},
+    {"gather", 0, check_gather},
     {"embed", 0, check_embed},
     {"embed_back", 1, check_embed_back},
     {"rmsnorm", 1, check_rmsnorm},

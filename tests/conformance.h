@@ -70,6 +70,7 @@ void check_mul(struct trial *t);
 void check_ratio(struct trial *t);
 void check_squares(struct trial *t);
 void check_syrk(struct trial *t);
+void check_product(struct trial *t);
 void check_rmsnorm(struct trial *t);
 void check_rmsnorm_back(struct trial *t);
 void check_layernorm(struct trial *t);

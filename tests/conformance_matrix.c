@@ -168,3 +168,58 @@ void check_syrk(struct trial *t)
         for (int form = 0; form < 4; form++)
             syrk_one(t, cases[i][0], cases[i][1], form % 2, form / 2 ? 0.5f : 0);
 }
+
+/* Where element (i, k) of op(A), and (k, j) of op(B), of c = op(A) op(B) lies. */
+struct product_form {
+    int rows, cols, depth;             /* of c, and its sums */
+    size_t a_row, a_col, b_row, b_col; /* steps */
+};
+
+static struct product_form form_of(enum pl_product which, int rows, int in, int out)
+{
+    const size_t i = (size_t)in, o = (size_t)out;
+    if (which == PL_PRODUCT_Y) return (struct product_form){rows, out, in, i, 1, 1, i};
+    if (which == PL_PRODUCT_DX) return (struct product_form){rows, in, out, o, 1, i, 1};
+    return (struct product_form){out, in, rows, 1, o, i, 1};
+}
+
+/* As gemm. */
+static void product_one(struct trial *t, enum pl_product which, const int size[3],
+                        float beta)
+{
+    const int rows = size[0], in = size[1], out = size[2];
+    const struct product_form f = form_of(which, rows, in, out);
+    const size_t na = (size_t)f.rows * (size_t)f.depth;
+    const size_t nb = (size_t)f.depth * (size_t)f.cols;
+    const size_t nc = (size_t)f.rows * (size_t)f.cols;
+    float *a = trial_random(na, 50), *b = trial_random(nb, 51);
+    float *c = trial_random(nc, 52);
+    double *want = PL_NEW(2 * nc, double), *weight = want + nc;
+    for (size_t e = 0; e < nc; e++) {
+        const size_t i = e / (size_t)f.cols, j = e % (size_t)f.cols;
+        double sum = 0, old = beta == 0 ? 0 : (double)beta * c[e];
+        for (size_t k = 0; k < (size_t)f.depth; k++) {
+            double x =
+                (double)a[i * f.a_row + k * f.a_col] * b[k * f.b_row + j * f.b_col];
+            sum += x;
+            weight[e] += fabs(x) * (f.depth + 3 + t->product);
+        }
+        want[e] = sum + old;
+        weight[e] += (f.depth + 3) * fabs(old);
+        if (beta == 0) c[e] = NAN;
+    }
+    float *da = trial_upload(t, a, na), *db = trial_upload(t, b, nb);
+    float *dc = trial_upload(t, c, nc);
+    trial_status(t, t->device->product(which, rows, in, out, da, db, beta, dc));
+    trial_compare(t, "c", dc, nc, want, weight);
+    trial_clear(t);
+    free(a), free(b), free(c), free(want);
+}
+
+void check_product(struct trial *t)
+{
+    static const int sizes[][3] = {{1, 1, 1}, {5, 7, 3}, {70, 33, 18}, {9, 64, 130}};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        for (int form = 0; form < 6; form++)
+            product_one(t, (enum pl_product)(form % 3), sizes[i], form / 3 ? 0.5f : 0);
+}

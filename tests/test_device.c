@@ -58,6 +58,8 @@ END_TEST
 #define FAULT_ratio OFF(y[n - 1])
 #define FAULT_squares OFF(out[0])
 #define FAULT_syrk OFF(C[n - 1]) /* an element of the mirror */
+#define FAULT_product OFF(c[0])
+#define FAULT_gather OFF(y[d - 1])
 #define FAULT_embed OFF(out[d - 1])
 #define FAULT_embed_back OFF(dtable[d - 1])
 #define FAULT_rmsnorm OFF(rstd[rows - 1])

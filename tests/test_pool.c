@@ -151,6 +151,8 @@ static size_t run_all(const struct pl_device *d, float *out)
     d->swiglu_back(ROWS, WIDTH / 2, x, y, to + N / 2);
     to += N / 2 + N;
     d->embed(ROWS, WIDTH, tokens, x, to);
+    d->gather(ROWS, WIDTH, tokens, to, to + N);
+    to += N;
     d->embed_back(ROWS, WIDTH, tokens, y, to);
     to += N;
     memcpy(to, x, sizeof(float) * N);
@@ -171,7 +173,7 @@ static size_t run_all(const struct pl_device *d, float *out)
 START_TEST(any_number_of_threads_gives_the_same_bits)
 {
     const struct pl_device *const *sets = pl_host_sets();
-    enum { ROOM = 20 * 600 * 192 };
+    enum { ROOM = 21 * 600 * 192 };
     float *one = PL_NEW(ROOM, float), *many = PL_NEW(ROOM, float);
     for (; *sets; sets++) {
         pl_pool_threads_set(1);

@@ -32,7 +32,9 @@ static size_t lay_out(struct pl_net *net)
             if (l->scratch_floats[k] > scratch[k]) scratch[k] = l->scratch_floats[k];
         l->in = i > 0 ? net->layers[i - 1].buffer[0] : NULL;
     }
-    net->dx = take(net, (size_t)net->max_rows * (size_t)net->model.hidden, &used);
+    net->dx =
+        take(net, pl_net_reals(net, (size_t)net->max_rows * (size_t)net->model.hidden),
+             &used);
     for (int k = 0; k < PL_LAYER_SCRATCH; k++)
         net->scratch[k] = take(net, scratch[k], &used);
     return used;

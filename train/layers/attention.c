@@ -86,20 +86,20 @@ static void declare(struct pl_net *net, struct pl_layer *l)
                        ? pl_net_vector(net, l, d, 0, "%s.o_proj.bias", self)
                        : PL_NO_PARAM;
     const size_t rows = (size_t)net->max_rows, width = (size_t)qkv_width(m);
-    l->buffer_floats[OUT] = rows * (size_t)d;
-    l->buffer_floats[NORMED] = rows * (size_t)d;
+    l->buffer_floats[OUT] = pl_net_reals(net, rows * (size_t)d);
+    l->buffer_floats[NORMED] = pl_net_reals(net, rows * (size_t)d);
     l->buffer_floats[STATS] = pl_norm_stats(m, rows);
-    l->buffer_floats[QKV] = rows * width;
-    l->buffer_floats[HEADS_OUT] = rows * (size_t)q;
+    l->buffer_floats[QKV] = pl_net_reals(net, rows * width);
+    l->buffer_floats[HEADS_OUT] = pl_net_reals(net, rows * (size_t)q);
     l->buffer_floats[LSE] = rows * (size_t)m->heads;
     if (m->qk_norm != PL_QK_NONE) {
-        l->buffer_floats[RAW] = rows * width;
+        l->buffer_floats[RAW] = pl_net_reals(net, rows * width);
         l->buffer_floats[QRSTD] = rows * (size_t)q_norm(m).heads;
         l->buffer_floats[KRSTD] = rows * (size_t)k_norm(m).heads;
     }
-    l->scratch_floats[DNORMED] = rows * (size_t)d;
-    l->scratch_floats[DHEADS_OUT] = rows * (size_t)q;
-    l->scratch_floats[DQKV] = rows * width;
+    l->scratch_floats[DNORMED] = pl_net_reals(net, rows * (size_t)d);
+    l->scratch_floats[DHEADS_OUT] = pl_net_reals(net, rows * (size_t)q);
+    l->scratch_floats[DQKV] = pl_net_reals(net, rows * width);
 }
 
 /* b[QKV] = queries and keys of b[RAW] normed, values copied. */
@@ -108,19 +108,20 @@ static int norm_qk(const struct pl_net *net, const struct pl_layer *l,
 {
     const struct pl_model *m = &net->model;
     const struct qk_norm q = q_norm(m), k = k_norm(m);
-    const int rows = pass->rows, width = qkv_width(m), keys = q_width(m);
+    const int rows = pass->rows, width = qkv_width(m);
+    const size_t keys = (size_t)q_width(m);
     const float eps = (float)m->norm_eps;
     float *const *b = l->buffer;
-    int rc =
-        net->dev->copy(b[QKV], b[RAW], sizeof(float) * (size_t)rows * (size_t)width);
+    int rc = pl_net_copy(net, b[QKV], b[RAW], (size_t)rows * (size_t)width);
     if (!rc)
         rc = net->dev->headnorm(rows, q.heads, q.dim, width, eps, b[RAW],
                                 pl_net_weight(net, pass, l->param[QGAIN]), b[QKV],
                                 b[QRSTD]);
     return rc ? rc
-              : net->dev->headnorm(rows, k.heads, k.dim, width, eps, b[RAW] + keys,
+              : net->dev->headnorm(rows, k.heads, k.dim, width, eps,
+                                   pl_device_at(net->dev, b[RAW], keys),
                                    pl_net_weight(net, pass, l->param[KGAIN]),
-                                   b[QKV] + keys, b[KRSTD]);
+                                   pl_device_at(net->dev, b[QKV], keys), b[KRSTD]);
 }
 
 /* dqkv, of the normed, becomes that of the raw. */
@@ -129,15 +130,17 @@ static int norm_qk_back(const struct pl_net *net, const struct pl_layer *l,
 {
     const struct pl_model *m = &net->model;
     const struct qk_norm q = q_norm(m), k = k_norm(m);
-    const int rows = pass->rows, width = qkv_width(m), keys = q_width(m);
+    const int rows = pass->rows, width = qkv_width(m);
+    const size_t keys = (size_t)q_width(m);
     float *const *b = l->buffer;
     int rc = net->dev->headnorm_back(
         rows, q.heads, q.dim, width, b[RAW], pl_net_weight(net, pass, l->param[QGAIN]),
         b[QRSTD], dqkv, pl_net_grad(net, pass, l->param[QGAIN]));
     return rc ? rc
-              : net->dev->headnorm_back(rows, k.heads, k.dim, width, b[RAW] + keys,
+              : net->dev->headnorm_back(rows, k.heads, k.dim, width,
+                                        pl_device_at(net->dev, b[RAW], keys),
                                         pl_net_weight(net, pass, l->param[KGAIN]),
-                                        b[KRSTD], dqkv + keys,
+                                        b[KRSTD], pl_device_at(net->dev, dqkv, keys),
                                         pl_net_grad(net, pass, l->param[KGAIN]));
 }
 
@@ -168,7 +171,7 @@ static int forward(const struct pl_net *net, const struct pl_layer *l,
         (normed && (rc = norm_qk(net, l, pass))) ||
         (rc = rotate(net, pass, 1, b[QKV])) ||
         (rc = dev->attention(&s, b[QKV], b[HEADS_OUT], b[LSE])) ||
-        (rc = dev->copy(b[OUT], l->in, sizeof(float) * (size_t)rows * (size_t)d)) ||
+        (rc = pl_net_copy(net, b[OUT], l->in, (size_t)rows * (size_t)d)) ||
         (rc = pl_linear(dev, rows, q_width(m), d, b[HEADS_OUT],
                         pl_net_weight(net, pass, l->param[WO]), 1, b[OUT])))
         return rc;
@@ -188,7 +191,7 @@ static int backward(const struct pl_net *net, const struct pl_layer *l,
         (rc =
              pl_bias_db(dev, rows, d, net->dx, pl_net_grad(net, pass, l->param[BO]))) ||
         (rc = pl_linear_dx(dev, rows, q, d, net->dx,
-                           pl_net_weight(net, pass, l->param[WO]),
+                           pl_net_weight(net, pass, l->param[WO]), 0,
                            scratch[DHEADS_OUT])) ||
         (rc = dev->attention_back(&s, b[QKV], b[HEADS_OUT], b[LSE], scratch[DHEADS_OUT],
                                   scratch[DQKV])) ||
@@ -200,7 +203,8 @@ static int backward(const struct pl_net *net, const struct pl_layer *l,
         (rc = pl_linear_dw(dev, rows, d, width, scratch[DQKV], b[NORMED],
                            pl_net_grad(net, pass, l->param[WQKV]))) ||
         (rc = pl_linear_dx(dev, rows, d, width, scratch[DQKV],
-                           pl_net_weight(net, pass, l->param[WQKV]), scratch[DNORMED])))
+                           pl_net_weight(net, pass, l->param[WQKV]), 0,
+                           scratch[DNORMED])))
         return rc;
     return pl_norm_back(net, pass, &l->param[GAIN], l->in, b[STATS], scratch[DNORMED],
                         net->dx);

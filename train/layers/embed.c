@@ -15,7 +15,8 @@ static void declare(struct pl_net *net, struct pl_layer *l)
             ? pl_net_param(net, l, PL_PARAM_EMBED, m->positions, m->hidden,
                            pl_net_fill(m, false), "model.embed_positions.weight")
             : PL_NO_PARAM;
-    l->buffer_floats[OUT] = (size_t)net->max_rows * (size_t)m->hidden;
+    l->buffer_floats[OUT] =
+        pl_net_reals(net, (size_t)net->max_rows * (size_t)m->hidden);
 }
 
 static int forward(const struct pl_net *net, const struct pl_layer *l,

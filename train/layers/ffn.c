@@ -60,7 +60,7 @@ int pl_ffn_back(const struct pl_net *net, const struct pl_pass *pass,
     if (!rc) rc = pl_bias_db(dev, rows, d, dy, pl_net_grad(net, pass, f->down_bias));
     if (!rc)
         rc = pl_linear_dx(dev, rows, f->width, d, dy, pl_net_weight(net, pass, f->down),
-                          dh);
+                          0, dh);
     if (!rc && inner == 2 * f->width)
         rc = dev->swiglu_back(rows, f->width, a, dh, da);
     else if (!rc)
@@ -70,5 +70,5 @@ int pl_ffn_back(const struct pl_net *net, const struct pl_pass *pass,
     if (!rc) rc = pl_bias_db(dev, rows, inner, da, pl_net_grad(net, pass, f->up_bias));
     return rc ? rc
               : pl_linear_dx(dev, rows, d, inner, da, pl_net_weight(net, pass, f->up),
-                             dx);
+                             0, dx);
 }

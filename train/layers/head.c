@@ -30,10 +30,11 @@ static void declare(struct pl_net *net, struct pl_layer *l)
                               : pl_net_param(net, l, PL_PARAM_HEAD, m->vocab, m->hidden,
                                              pl_net_fill(m, false), "lm_head.weight");
     size_t rows = (size_t)net->max_rows;
-    l->buffer_floats[LOGITS] = (size_t)chunk_rows(net) * (size_t)m->vocab;
-    l->buffer_floats[NORMED] = rows * (size_t)m->hidden;
+    l->buffer_floats[LOGITS] =
+        pl_net_reals(net, (size_t)chunk_rows(net) * (size_t)m->vocab);
+    l->buffer_floats[NORMED] = pl_net_reals(net, rows * (size_t)m->hidden);
     l->buffer_floats[STATS] = pl_norm_stats(m, rows);
-    l->buffer_floats[DNORMED] = rows * (size_t)m->hidden;
+    l->buffer_floats[DNORMED] = pl_net_reals(net, rows * (size_t)m->hidden);
 }
 
 /* Logits of rows from `first`, their loss, and with grads what follows from it. */
@@ -44,7 +45,7 @@ static int chunk(const struct pl_net *net, const struct pl_layer *l,
     const int d = net->model.hidden, vocab = net->model.vocab;
     const struct pl_pass back = {.weights = pass->back, .grads = pass->grads};
     const size_t at = (size_t)first * (size_t)d;
-    float *logits = l->buffer[LOGITS], *y = l->buffer[NORMED] + at;
+    float *logits = l->buffer[LOGITS], *y = pl_device_at(dev, l->buffer[NORMED], at);
     /* scale carries "mean over rows" into every gradient; 0 keeps xent from making one
      */
     float scale = pass->grads ? (float)(pass->scale / pass->rows) : 0;
@@ -60,8 +61,8 @@ static int chunk(const struct pl_net *net, const struct pl_layer *l,
                       pl_net_grad(net, &back, l->param[WHEAD]));
     return rc ? rc
               : pl_linear_dx(dev, rows, d, vocab, logits,
-                             pl_net_weight(net, &back, l->param[WHEAD]),
-                             l->buffer[DNORMED] + at);
+                             pl_net_weight(net, &back, l->param[WHEAD]), 0,
+                             pl_device_at(dev, l->buffer[DNORMED], at));
 }
 
 static int forward(const struct pl_net *net, const struct pl_layer *l,
@@ -82,8 +83,8 @@ static int forward(const struct pl_net *net, const struct pl_layer *l,
 static int backward(const struct pl_net *net, const struct pl_layer *l,
                     struct pl_pass *pass)
 {
-    const size_t floats = (size_t)pass->rows * (size_t)net->model.hidden;
-    int rc = net->dev->zero(net->dx, sizeof(float) * floats);
+    const size_t n = (size_t)pass->rows * (size_t)net->model.hidden;
+    int rc = net->dev->zero(net->dx, net->dev->real_bytes * n);
     return rc ? rc
               : pl_norm_back(net, pass, &l->param[GAIN], l->in, l->buffer[STATS],
                              l->buffer[DNORMED], net->dx);

@@ -9,21 +9,21 @@
 static inline int pl_linear(const struct pl_device *dev, int rows, int in, int out,
                             const float *x, const float *w, float beta, float *y)
 {
-    return dev->gemm(false, true, rows, out, in, 1, x, in, w, in, beta, y, out);
+    return dev->product(PL_PRODUCT_Y, rows, in, out, x, w, beta, y);
 }
 
-/* dx (rows, in) = dy (rows, out) W. */
+/* dx (rows, in) = dy (rows, out) W + beta dx. */
 static inline int pl_linear_dx(const struct pl_device *dev, int rows, int in, int out,
-                               const float *dy, const float *w, float *dx)
+                               const float *dy, const float *w, float beta, float *dx)
 {
-    return dev->gemm(false, false, rows, in, out, 1, dy, out, w, in, 0, dx, in);
+    return dev->product(PL_PRODUCT_DX, rows, in, out, dy, w, beta, dx);
 }
 
 /* dw (out, in) += dy^T x. */
 static inline int pl_linear_dw(const struct pl_device *dev, int rows, int in, int out,
                                const float *dy, const float *x, float *dw)
 {
-    return dev->gemm(true, false, out, in, rows, 1, dy, out, x, in, 1, dw, in);
+    return dev->product(PL_PRODUCT_DW, rows, in, out, dy, x, 1, dw);
 }
 
 /* y (rows, out) += b. */

@@ -20,14 +20,14 @@ static void declare(struct pl_net *net, struct pl_layer *l)
     l->ffn = pl_ffn_declare(net, l, m->ffn, prefix);
     const size_t rows = (size_t)net->max_rows, d = (size_t)m->hidden;
     const size_t f = (size_t)m->ffn, inner = (size_t)pl_ffn_inner(m, m->ffn);
-    l->buffer_floats[OUT] = rows * d;
-    l->buffer_floats[NORMED] = rows * d;
+    l->buffer_floats[OUT] = pl_net_reals(net, rows * d);
+    l->buffer_floats[NORMED] = pl_net_reals(net, rows * d);
     l->buffer_floats[STATS] = pl_norm_stats(m, rows);
-    l->buffer_floats[INNER] = rows * inner;
-    l->buffer_floats[H] = rows * f;
-    l->scratch_floats[DNORMED] = rows * d;
-    l->scratch_floats[DH] = rows * f;
-    l->scratch_floats[DINNER] = rows * inner;
+    l->buffer_floats[INNER] = pl_net_reals(net, rows * inner);
+    l->buffer_floats[H] = pl_net_reals(net, rows * f);
+    l->scratch_floats[DNORMED] = pl_net_reals(net, rows * d);
+    l->scratch_floats[DH] = pl_net_reals(net, rows * f);
+    l->scratch_floats[DINNER] = pl_net_reals(net, rows * inner);
 }
 
 static int forward(const struct pl_net *net, const struct pl_layer *l,
@@ -36,7 +36,7 @@ static int forward(const struct pl_net *net, const struct pl_layer *l,
     float *const *b = l->buffer;
     const size_t n = (size_t)pass->rows * (size_t)net->model.hidden;
     int rc = pl_norm(net, pass, &l->param[GAIN], l->in, b[NORMED], b[STATS]);
-    if (!rc) rc = net->dev->copy(b[OUT], l->in, sizeof(float) * n);
+    if (!rc) rc = pl_net_copy(net, b[OUT], l->in, n);
     return rc ? rc
               : pl_ffn(net, pass, &l->ffn, pass->rows, b[NORMED], b[INNER], b[H], 1,
                        b[OUT]);

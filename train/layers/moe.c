@@ -117,24 +117,24 @@ static void declare(struct pl_net *net, struct pl_layer *l)
     const size_t inner = (size_t)pl_ffn_inner(m, m->expert_ffn);
     const size_t shared_inner = (size_t)pl_ffn_inner(m, m->shared_ffn);
     size_t *buffer = l->buffer_floats, *scratch = l->scratch_floats;
-    buffer[OUT] = buffer[NORMED] = rows * d;
+    buffer[OUT] = buffer[NORMED] = pl_net_reals(net, rows * d);
     buffer[STATS] = pl_norm_stats(m, rows);
-    buffer[LOGITS] = rows * E;
+    buffer[LOGITS] = pl_net_reals(net, rows * E);
     size_routing(l, SCORE, rows, E, (size_t)m->experts_per_token);
-    buffer[X] = buffer[Y] = n * d;
-    buffer[INNER] = n * inner;
-    buffer[H] = n * f;
-    buffer[SHARED_INNER] = rows * shared_inner;
-    buffer[SHARED_H] = rows * shared;
+    buffer[X] = buffer[Y] = pl_net_reals(net, n * d);
+    buffer[INNER] = pl_net_reals(net, n * inner);
+    buffer[H] = pl_net_reals(net, n * f);
+    buffer[SHARED_INNER] = pl_net_reals(net, rows * shared_inner);
+    buffer[SHARED_H] = pl_net_reals(net, rows * shared);
     if (m->shared_gate) {
-        buffer[SHARED_Y] = rows * d;
-        buffer[GATE_LOGIT] = rows;
+        buffer[SHARED_Y] = pl_net_reals(net, rows * d);
+        buffer[GATE_LOGIT] = pl_net_reals(net, rows);
         size_routing(l, GATE_SCORE, rows, 1, 1);
     }
-    scratch[DNORMED] = rows * d;
-    scratch[DY] = scratch[DX] = n * d;
-    scratch[DH] = larger(n * f, rows * shared);
-    scratch[DINNER] = larger(n * inner, rows * shared_inner);
+    scratch[DNORMED] = pl_net_reals(net, rows * d);
+    scratch[DY] = scratch[DX] = pl_net_reals(net, n * d);
+    scratch[DH] = pl_net_reals(net, larger(n * f, rows * shared));
+    scratch[DINNER] = pl_net_reals(net, larger(n * inner, rows * shared_inner));
     scratch[DWEIGHT] = n;
     scratch[DLOGITS] = larger(rows, 1) * E;
 }
@@ -190,18 +190,21 @@ static int fetch_load(const struct pl_net *net, const struct pl_layer *l,
 static int forward_experts(const struct pl_net *net, const struct pl_layer *l,
                            const struct pl_pass *pass, const struct pl_routing *r)
 {
+    const struct pl_device *dev = net->dev;
     const size_t d = (size_t)net->model.hidden, f = (size_t)net->model.expert_ffn;
     const size_t inner = (size_t)pl_ffn_inner(&net->model, net->model.expert_ffn);
     float *const *b = l->buffer;
     size_t at = 0;
     int rc = fetch_load(net, l, r);
     if (!rc)
-        rc = net->dev->embed(r->rows * r->chosen, (int)d, r->of_slot, b[NORMED], b[X]);
+        rc = net->dev->gather(r->rows * r->chosen, (int)d, r->of_slot, b[NORMED], b[X]);
     for (int e = 0; e < r->experts && !rc; at += (size_t)l->load[e++]) {
         const struct pl_ffn own = expert(l, e);
         if (l->load[e])
-            rc = pl_ffn(net, pass, &own, l->load[e], b[X] + at * d,
-                        b[INNER] + at * inner, b[H] + at * f, 0, b[Y] + at * d);
+            rc = pl_ffn(net, pass, &own, l->load[e], pl_device_at(dev, b[X], at * d),
+                        pl_device_at(dev, b[INNER], at * inner),
+                        pl_device_at(dev, b[H], at * f), 0,
+                        pl_device_at(dev, b[Y], at * d));
     }
     return rc ? rc
               : net->dev->combine(r->rows, r->chosen, (int)d, r->slot, r->weight, b[Y],
@@ -245,8 +248,7 @@ static int forward(const struct pl_net *net, const struct pl_layer *l,
     if (!rc)
         rc = net->dev->route(&r, b[LOGITS], pl_net_weight(net, pass, l->param[BALANCE]),
                              &aux);
-    if (!rc)
-        rc = net->dev->copy(b[OUT], l->in, sizeof(float) * (size_t)rows * (size_t)d);
+    if (!rc) rc = pl_net_copy(net, b[OUT], l->in, (size_t)rows * (size_t)d);
     if (!rc) rc = forward_experts(net, l, pass, &r);
     pass->aux += aux;
     return rc ? rc : forward_shared(net, l, pass);
@@ -261,9 +263,8 @@ static int logits_back(const struct pl_net *net, const struct pl_layer *l,
     int rc = pl_linear_dw(net->dev, pass->rows, d, n, scratch[DLOGITS],
                           l->buffer[NORMED], pl_net_grad(net, pass, param));
     return rc ? rc
-              : net->dev->gemm(false, false, pass->rows, d, n, 1, scratch[DLOGITS], n,
-                               pl_net_weight(net, pass, param), d, 1, scratch[DNORMED],
-                               d);
+              : pl_linear_dx(net->dev, pass->rows, d, n, scratch[DLOGITS],
+                             pl_net_weight(net, pass, param), 1, scratch[DNORMED]);
 }
 
 /* DNORMED = what comes through the shared experts; uses the other scratch. */
@@ -275,8 +276,9 @@ static int backward_shared(const struct pl_net *net, const struct pl_layer *l,
     const float *dy = net->dx;
     int rc = 0;
     if (!m->shared_ffn)
-        return net->dev->zero(scratch[DNORMED],
-                              sizeof(float) * (size_t)pass->rows * (size_t)m->hidden);
+        return net->dev->zero(scratch[DNORMED], net->dev->real_bytes *
+                                                    (size_t)pass->rows *
+                                                    (size_t)m->hidden);
     if (m->shared_gate) {
         const struct pl_routing r = routing(net, l, pass, true);
         rc = net->dev->combine_back(r.rows, 1, m->hidden, r.slot, r.weight, b[SHARED_Y],
@@ -298,6 +300,7 @@ static int backward_shared(const struct pl_net *net, const struct pl_layer *l,
 static int backward_experts(const struct pl_net *net, const struct pl_layer *l,
                             const struct pl_pass *pass, const struct pl_routing *r)
 {
+    const struct pl_device *dev = net->dev;
     const size_t d = (size_t)net->model.hidden, f = (size_t)net->model.expert_ffn;
     const size_t inner = (size_t)pl_ffn_inner(&net->model, net->model.expert_ffn);
     float *const *b = l->buffer, *const *scratch = net->scratch;
@@ -307,9 +310,11 @@ static int backward_experts(const struct pl_net *net, const struct pl_layer *l,
     for (int e = 0; e < r->experts && !rc; at += (size_t)l->load[e++]) {
         const struct pl_ffn own = expert(l, e);
         if (l->load[e])
-            rc = pl_ffn_back(net, pass, &own, l->load[e], b[X] + at * d,
-                             b[INNER] + at * inner, b[H] + at * f, scratch[DY] + at * d,
-                             scratch[DH], scratch[DINNER], scratch[DX] + at * d);
+            rc = pl_ffn_back(
+                net, pass, &own, l->load[e], pl_device_at(dev, b[X], at * d),
+                pl_device_at(dev, b[INNER], at * inner),
+                pl_device_at(dev, b[H], at * f), pl_device_at(dev, scratch[DY], at * d),
+                scratch[DH], scratch[DINNER], pl_device_at(dev, scratch[DX], at * d));
     }
     return rc ? rc
               : net->dev->combine(r->rows, r->chosen, (int)d, r->slot, NULL,
