@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OPS = 31 };
+enum { OPS = 33 };
 
 static void run(const struct pl_device *device, const struct conformance *op)
 {
