@@ -35,6 +35,7 @@ static void fill_losses(struct pl_row_report *row, const struct pl_run_result *r
                         int n_seeds)
 {
     double y = 0;
+    row->bits = row->load_max = row->balance = row->z = 0;
     for (int s = 0; s < n_seeds; s++) {
         const struct pl_run_result *r = &results[s];
         const struct pl_eval *last = r->n_evals ? &r->evals[r->n_evals - 1] : NULL;
@@ -42,6 +43,10 @@ static void fill_losses(struct pl_row_report *row, const struct pl_run_result *r
         row->diverged += bad;
         row->losses[s] = bad ? INFINITY : last ? last->loss : NAN;
         y += bad ? INFINITY : last ? last->loss_y : NAN;
+        row->bits += bad || !last ? NAN : last->bits_per_byte / n_seeds;
+        row->load_max += bad || !last ? NAN : last->load_max / n_seeds;
+        row->balance += r->n_rows ? r->rows[r->n_rows - 1].balance_loss / n_seeds : NAN;
+        row->z += r->n_rows ? r->rows[r->n_rows - 1].z_loss / n_seeds : NAN;
     }
     row->loss_y = y / n_seeds;
     row->mean = pl_mean(row->losses, n_seeds);

@@ -28,6 +28,10 @@ struct pl_row_report {
     double step_s, bubble_steady; /* of the simulation */
     double tau_first, tau_last; /* mean delay of stage 0 and of stage P-1, in updates */
     int diverged;               /* seeds that diverged */
+    /* Seed means, NaN: not known. Of the last evaluation: loss in bits per byte, load
+     * of the fullest expert over the mean load; of the last update: terms of routers
+     * without their coefficients. */
+    double bits, load_max, balance, z;
 };
 
 struct pl_report { /* owned: pl_report_free */
@@ -49,6 +53,12 @@ void pl_report_heading(const struct pl_report *report, FILE *out);
 /* Heading, table, annealed times, for people; the same as the key "arms" of an open
  * JSON object; as /table of a trace. */
 void pl_report_print(const struct pl_report *report, FILE *out);
+/* The part below the table. */
+void pl_report_notes(const struct pl_report *report, FILE *out);
+/* A loss or a difference of losses: to decimals of a nat per token, or to digits where
+ * the loss is an exact number of any size; text. */
+const char *pl_report_loss(const struct pl_report *report, double loss, int decimals,
+                           char text[32]);
 void pl_report_json(const struct pl_report *report, struct pl_json *json);
 void pl_report_record(const struct pl_report *report, struct pl_trace *trace);
 

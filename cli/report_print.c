@@ -23,18 +23,6 @@ static void print_tau(const struct pl_row_report *row, char *text, size_t n)
         snprintf(text, n, "%.3g..%.3g", row->tau_first, row->tau_last);
 }
 
-/* A loss or a difference of losses: to decimals of a nat per token, or to digits where
- * the loss is an exact number of any size. */
-static const char *loss_text(const struct pl_report *r, double loss, int decimals,
-                             char text[32])
-{
-    if (pl_report_on_data(r))
-        snprintf(text, 32, "%.*f", decimals, loss);
-    else
-        snprintf(text, 32, "%.3g", loss);
-    return text;
-}
-
 /* Columns of losses and gaps. */
 static int loss_width(const struct pl_report *r)
 {
@@ -62,10 +50,10 @@ static void print_gap(const struct pl_report *r, const struct pl_row_report *row
     else if (isnan(row->gap))
         snprintf(text, n, "-");
     else if (isnan(row->gap_half))
-        snprintf(text, n, "%s%s", sign, loss_text(r, row->gap, 4, gap));
+        snprintf(text, n, "%s%s", sign, pl_report_loss(r, row->gap, 4, gap));
     else
-        snprintf(text, n, "%s%s +- %s", sign, loss_text(r, row->gap, 4, gap),
-                 loss_text(r, row->gap_half, 4, half));
+        snprintf(text, n, "%s%s +- %s", sign, pl_report_loss(r, row->gap, 4, gap),
+                 pl_report_loss(r, row->gap_half, 4, half));
 }
 
 static void print_reach(const struct pl_report *r, const struct pl_row_report *row,
@@ -79,7 +67,7 @@ static void print_reach(const struct pl_report *r, const struct pl_row_report *r
     else
         snprintf(text, n, "not reached in %s (loss %s)",
                  pl_units_format_time(row->end_s, a, sizeof a),
-                 loss_text(r, row->mean, 3, loss));
+                 pl_report_loss(r, row->mean, 3, loss));
 }
 
 /* A dash where the run is too short for a steady window. */
@@ -109,90 +97,25 @@ static void print_row(const struct pl_report *r, const struct pl_row_report *row
     else if (isnan(row->mean))
         snprintf(loss, sizeof loss, "not evaluated");
     else if (r->experiment->n_seeds == 1)
-        loss_text(r, row->mean, 4, loss);
+        pl_report_loss(r, row->mean, 4, loss);
     else
-        snprintf(loss, sizeof loss, "%s sd %s", loss_text(r, row->mean, 4, a),
-                 loss_text(r, row->sd, 4, b));
+        snprintf(loss, sizeof loss, "%s sd %s", pl_report_loss(r, row->mean, 4, a),
+                 pl_report_loss(r, row->sd, 4, b));
     if (!isnan(row->recovered))
         snprintf(share, sizeof share, "%.0f %%", 100 * row->recovered);
     if (row->arm != row->baseline && !isnan(row->mean))
         snprintf(equal, sizeof equal, "%s: %s, %s %s",
                  pl_units_format_time(row->equal_s, at, sizeof at),
-                 loss_text(r, row->equal_loss, 3, a), r->rows[row->baseline].label,
-                 loss_text(r, row->equal_baseline, 3, b));
+                 pl_report_loss(r, row->equal_loss, 3, a), r->rows[row->baseline].label,
+                 pl_report_loss(r, row->equal_baseline, 3, b));
     fprintf(out, "%-22s ", arm->name);
     print_steady(row, out);
     fprintf(out, " %-8s %-*s %-*s %6s  %-35s %s\n", tau, loss_width(r), loss,
             gap_width(r), gap, share, reach, equal);
     if (isnan(row->noise)) return;
-    snprintf(gap, sizeof gap, "rms %s", loss_text(r, row->noise, 4, a));
+    snprintf(gap, sizeof gap, "rms %s", pl_report_loss(r, row->noise, 4, a));
     fprintf(out, "%-22s %9s %8s %-8s %-*s %s\n", "  with another seed", "\"", "\"",
             "\"", loss_width(r), "\"", gap);
-}
-
-/* "clip.scope  global: adamw+sync, adamw+2bw; stage: adamw+pipedream" */
-static void print_scopes(const struct pl_report *r, FILE *out)
-{
-    static const struct {
-        enum pl_clip_scope scope;
-        const char *name;
-    } scopes[] = {
-        {PL_CLIP_GLOBAL, "global"}, {PL_CLIP_STAGE, "stage"}, {PL_CLIP_NONE, "none"}};
-    const char *before = "clip.scope  ";
-    for (int k = 0; k < 3; k++) {
-        bool first = true;
-        for (int i = 0; i < r->n; i++) {
-            if (pl_arm_clip_scope(arm_of(r, &r->rows[i])) != scopes[k].scope) continue;
-            if (first) fprintf(out, "%s%s: ", before, scopes[k].name);
-            fprintf(out, "%s%s", first ? "" : ", ", arm_of(r, &r->rows[i])->name);
-            first = false;
-        }
-        if (!first) before = "; ";
-    }
-    fprintf(out, "\n");
-}
-
-static void print_notes(const struct pl_report *r, FILE *out)
-{
-    bool short_run = false;
-    char a[32], b[32];
-    for (int i = 0; i < r->n; i++) short_run |= isnan(r->rows[i].step_s);
-    if (short_run)
-        fprintf(out,
-                "-           too few updates for a steady step, bubble and tau (see "
-                "pipelag-sim(1))\n");
-    fprintf(out, "\n");
-    print_scopes(r, out);
-    for (int i = 0; i < r->n; i++) {
-        const struct pl_row_report *row = &r->rows[i];
-        if (fabs(row->loss_y - row->mean) > 1e-12 && !row->diverged)
-            fprintf(out, "iterates    %s: loss %s at x, %s at y = x + c u_last\n",
-                    arm_of(r, row)->name, loss_text(r, row->mean, 4, a),
-                    loss_text(r, row->loss_y, 4, b));
-    }
-    for (int i = 0; i < r->n; i++) {
-        const struct pl_arm *arm = arm_of(r, &r->rows[i]);
-        const char *segments = pl_config_text(arm->config, "segments");
-        if (*segments)
-            fprintf(out,
-                    "segments    %s: %s; step, bubble and tau are of its (longest) "
-                    "asynchronous one\n",
-                    arm->name, segments);
-        if (arm->cost_factor > 1)
-            fprintf(out,
-                    "scaled      %s: one microbatch is %lld times the costs' "
-                    "microbatch, so are costs and activations\n",
-                    arm->name, (long long)arm->cost_factor);
-    }
-    fprintf(
-        out,
-        "\nGap: mean paired difference to the baseline over seeds, +- 95 %% t "
-        "interval; with another\nseed: rms difference of two seeds of the same arm, "
-        "the "
-        "noise floor. Recov.: share of the\nuncorrected pipeline's gap. Time to the "
-        "baseline's final loss: first crossing of the seed-mean curve;\nat equal "
-        "time one of the two runs is still inside its rate schedule (mid-schedule, "
-        "biased against it).\n");
 }
 
 static void print_annealed(const struct pl_report *r, FILE *out)
@@ -226,7 +149,7 @@ void pl_report_print(const struct pl_report *r, FILE *out)
             "bubble", "tau", loss_width(r), "loss", gap_width(r), "gap", "recov.",
             "time to baseline's loss", "loss at equal time");
     for (int i = 0; i < r->n; i++) print_row(r, &r->rows[i], out);
-    print_notes(r, out);
+    pl_report_notes(r, out);
     print_annealed(r, out);
 }
 
@@ -256,6 +179,10 @@ static void json_row(const struct pl_report *r, const struct pl_row_report *row,
     pl_json_real(j, "equal_time_s", row->equal_s);
     pl_json_real(j, "equal_time_loss", row->equal_loss);
     pl_json_real(j, "equal_time_baseline_loss", row->equal_baseline);
+    if (!isnan(row->bits)) pl_json_real(j, "bits_per_byte", row->bits);
+    if (!isnan(row->balance)) pl_json_real(j, "balance_loss", row->balance);
+    if (!isnan(row->z)) pl_json_real(j, "z_loss", row->z);
+    if (!isnan(row->load_max)) pl_json_real(j, "load_max", row->load_max);
     pl_json_end(j, '}');
 }
 

@@ -144,9 +144,10 @@ static __device__ float row_load(const struct pl_routing &route, size_t r)
     return pl_warp_sum(sum);
 }
 
-/* Block k does rows in turn, one warp a row: balance and z terms. */
+/* Block k does rows in turn, one warp a row: the sum of both terms, each by its own
+ * factor. */
 static __global__ void route_loss_kernel(struct pl_routing route, const float *logits,
-                                         double balance, double *partial)
+                                         double balance, double z, double *partial)
 {
     const size_t E = (size_t)route.experts;
     double sum = 0;
@@ -154,16 +155,28 @@ static __global__ void route_loss_kernel(struct pl_routing route, const float *l
         float all = route.sigmoid ? row_total(route.experts, route.score + r * E) : 1;
         float lse = row_lse(route.experts, logits + r * E);
         double load = row_load(route, r);
-        sum += balance * load / all + (double)route.z / route.rows * lse * lse;
+        sum += balance * load / all + z * lse * lse;
     }
     sum = pl_block_sum(lane_of() ? 0 : sum);
     if (threadIdx.x == 0) partial[blockIdx.x] = sum;
 }
 
-int pl_cuda_route(const struct pl_routing *route, const float *logits,
-                  const float *bias, double *loss)
+static int route_loss(const struct pl_routing *route, const float *logits,
+                      double balance, double z, double *term)
 {
-    *loss = 0;
+    int blocks = row_blocks((size_t)route->rows);
+    if (blocks > PL_PARTIALS) blocks = PL_PARTIALS;
+    if (balance == 0 && z == 0) return 0;
+    PL_LAUNCH(route_loss_kernel, blocks, PL_BLOCK, 0, *route, logits, balance, z,
+              pl_cuda.partial);
+    int rc = pl_cuda_launched("route");
+    return rc ? rc : pl_cuda_sum_partials(blocks, term);
+}
+
+int pl_cuda_route(const struct pl_routing *route, const float *logits,
+                  const float *bias, double *terms)
+{
+    terms[0] = terms[1] = 0;
     if (!route->rows) return 0;
     const size_t E = (size_t)route->experts;
     const size_t loads = (size_t)(route->rows / route->group) * E;
@@ -175,13 +188,9 @@ int pl_cuda_route(const struct pl_routing *route, const float *logits,
     if ((rc = pl_cuda_launched("route"))) return rc;
     PL_LAUNCH(slot_kernel, pl_cuda_blocks(E, PL_BLOCKS_MAX), PL_BLOCK, 0, *route);
     if ((rc = pl_cuda_launched("route"))) return rc;
-    if (route->balance == 0 && route->z == 0) return 0;
-    int blocks = row_blocks((size_t)route->rows);
-    if (blocks > PL_PARTIALS) blocks = PL_PARTIALS;
-    PL_LAUNCH(route_loss_kernel, blocks, PL_BLOCK, 0, *route, logits,
-              balance_factor(route), pl_cuda.partial);
-    rc = pl_cuda_launched("route");
-    return rc ? rc : pl_cuda_sum_partials(blocks, loss);
+    rc = route_loss(route, logits, balance_factor(route), 0, &terms[0]);
+    return rc ? rc
+              : route_loss(route, logits, 0, (double)route->z / route->rows, &terms[1]);
 }
 
 /* What the weights say of the score of expert i. */

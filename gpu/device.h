@@ -168,11 +168,11 @@ struct pl_device {
     int (*add_rows_back)(int rows, int period, int d, const float *dy, float *dx);
 
     /* Every row's experts: the largest s + bias (bias (experts), NULL: 0), of equals
-     * the lower number. *loss = balance and z terms (not computed where their
-     * coefficients are 0). back: dlogits = what dweight (rows, chosen) and factor times
-     * those terms say of the logits. */
+     * the lower number. terms[2] = balance and z, times their coefficients (0, and not
+     * computed, where these are 0). back: dlogits = what dweight (rows, chosen) and
+     * factor times those terms say of the logits. */
     int (*route)(const struct pl_routing *route, const float *logits, const float *bias,
-                 double *loss);
+                 double *terms);
     int (*route_back)(const struct pl_routing *route, const float *logits,
                       const float *dweight, float factor, float *dlogits);
 

@@ -127,7 +127,7 @@ static void route_part(void *args, int part, size_t from, size_t to)
 }
 
 int HOST(route)(const struct pl_routing *route, const float *logits, const float *bias,
-                double *loss)
+                double *terms)
 {
     const int E = route->experts;
     const size_t width = (size_t)E;
@@ -144,8 +144,8 @@ int HOST(route)(const struct pl_routing *route, const float *logits, const float
         double lse = row_lse(E, logits + (size_t)r * width);
         square += lse * lse;
     }
-    *loss = (route->balance != 0 ? host_balance(route) * balance : 0) +
-            (route->z != 0 ? route->z / route->rows * square : 0);
+    terms[0] = route->balance != 0 ? host_balance(route) * balance : 0;
+    terms[1] = route->z != 0 ? route->z / route->rows * square : 0;
     return 0;
 }
 

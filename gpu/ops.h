@@ -56,7 +56,7 @@
     X(p, add_rows_back, (int rows, int period, int d, const float *dy, float *dx),     \
       (rows, period, d, dy, dx))                                                       \
     X(p, route, (const struct pl_routing *route, const float *logits,                    \
-                 const float *bias, double *loss), (route, logits, bias, loss))        \
+                 const float *bias, double *terms), (route, logits, bias, terms))      \
     X(p, route_back, (const struct pl_routing *route, const float *logits,               \
                       const float *dweight, float factor, float *dlogits),             \
       (route, logits, dweight, factor, dlogits))                                       \

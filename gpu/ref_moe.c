@@ -116,10 +116,10 @@ static double row_load(const struct pl_routing *route, int r)
 }
 
 int pl_ref_route(const struct pl_routing *route, const float *logits, const float *bias,
-                 double *loss)
+                 double *terms)
 {
     const int E = route->experts, k = route->chosen;
-    *loss = 0;
+    terms[0] = terms[1] = 0;
     for (int r = 0; r < route->rows; r++) {
         float *s = route->score + (size_t)r * (size_t)E;
         score_row(route, logits + (size_t)r * (size_t)E, s);
@@ -128,10 +128,10 @@ int pl_ref_route(const struct pl_routing *route, const float *logits, const floa
     }
     sort_rows(route);
     for (int r = 0; r < route->rows; r++) {
-        if (route->balance != 0) *loss += balance_factor(route) * row_load(route, r);
+        if (route->balance != 0) terms[0] += balance_factor(route) * row_load(route, r);
         if (route->z != 0)
-            *loss += route->z / route->rows *
-                     pow(log_sum_exp(logits + (size_t)r * (size_t)E, E), 2);
+            terms[1] += route->z / route->rows *
+                        pow(log_sum_exp(logits + (size_t)r * (size_t)E, E), 2);
     }
     return 0;
 }

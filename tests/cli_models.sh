@@ -36,6 +36,12 @@ learns Qwen3 'kv_heads: 2, head_dim: 12, qk_norm: head'
 learns 'mixture of switches' 'norm: layernorm, bias: qkv, qk_norm: full, init: normal'
 moe='experts: 8, experts_per_token: 2, expert_ffn: 24, aux_loss_coef: 0.01'
 learns OLMoE "$moe, qk_norm: full, z_loss_coef: 0.001, init: truncated"
+grep -q '^experts     sync: the fullest has [1-4]\.[0-9]* times the mean load, balance loss [12]\..*, z loss [0-9]' out &&
+  $PIPELAG trace dump run.h5 /arms/2bw/seeds/1/rows | awk -F, 'NR == 1 { n = NF }
+    NR > 1 && !($(n - 2) > 0.9 && $(n - 1) > 3 && $n >= 1 && $n <= 4) { bad++ }
+    END { exit NR != 61 || bad }' &&
+  $PIPELAG trace dump run.h5 /arms/sync/seeds/1/evals | head -1 | grep -q 'load_max'
+ok $? "what routers do is printed and in the trace"
 learns Qwen2-MoE "$moe, bias: qkv, shared_ffn: 32, shared_gate: yes"
 learns 'DeepSeek-V3 without latent attention' "$moe, shared_ffn: 24, scoring_func: sigmoid,
   norm_topk_prob: yes, routed_scaling_factor: 2.5, router_bias: yes, dense_layers: 1, seq_aux: yes"

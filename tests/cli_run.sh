@@ -27,6 +27,9 @@ grep -q 'adamw+sync .* baseline' a.txt; ok $? "table has the baseline"
 test "$(grep -c -E '^(adamw|muon)\+' a.txt)" = 8; ok $? "one line an arm"
 grep -A1 '^adamw+sync ' a.txt | grep -q 'with another seed.* rms 0'; ok $? "noise floor is printed"
 grep -q 'iterates .*adamw+2bw-ef' a.txt; ok $? "both iterates are printed"
+awk '/^adamw\+sync / { loss = $7 } /^bits\/byte   adamw\+sync / { sub(",", "", $3); bits = $3 }
+  END { exit !(bits > 0 && (bits - loss / log(2)) ^ 2 < 1e-7) }' a.txt
+ok $? "bits per byte of text are printed"
 grep -q 'clip.scope .*adamw+2bw.*; stage: adamw+pipedream' a.txt; ok $? "clipping scopes are named"
 grep -q 'scaled .*adamw+pipedream: one microbatch is 8 times' a.txt; ok $? "scaled costs are named"
 grep -q '^     verdict: \(direction only\|within noise\)$' a.txt

@@ -1,11 +1,12 @@
 # tests of problems and data
 test_scripts += tests/cli_models.sh
 test_programs += tests/test_net tests/test_net_gradient \
-  tests/test_net_params tests/test_net_blocks tests/test_moe
+  tests/test_net_params tests/test_net_blocks tests/test_moe tests/test_moe_run
 tests_test_net_SOURCES = tests/test_net.c tests/net_fixture.c tests/net_fixture.h
 tests_test_net_blocks_SOURCES = tests/test_net_blocks.c tests/net_fixture.c \
   tests/net_fixture.h
-tests_test_moe_SOURCES = tests/test_moe.c tests/net_fixture.c tests/net_fixture.h
+tests_test_moe_SOURCES = tests/test_moe.c tests/moe_case.h tests/net_fixture.c tests/net_fixture.h
+tests_test_moe_run_SOURCES = tests/test_moe_run.c tests/moe_case.h
 # With double in the place of float: the net and ref once more.
 double_sources = tests/double.h tests/net_fixture.c tests/net_fixture.h \
   train/net.c train/net_init.c train/net_table.c \

@@ -41,7 +41,7 @@ static double slope(struct fixture *f, int i, const float *w, const float *g,
         }
         fixture_set(f, i, moved);
         loss[side] = fixture_loss(f);
-        loss[side] += f->p->aux_loss;
+        loss[side] += f->p->routers.aux;
     }
     fixture_set(f, i, w);
     free(moved);

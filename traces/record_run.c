@@ -9,7 +9,13 @@
 
 #include "base/mem.h"
 
-/* Members of an array of structs as a column. */
+/* A member of structs as a column; optional: none where the first is NaN. */
+struct member {
+    const char *name;
+    size_t offset;
+    bool optional;
+};
+
 static void put_reals(struct pl_trace *t, const char *path, const char *name, int64_t n,
                       const void *first, size_t stride)
 {
@@ -18,6 +24,18 @@ static void put_reals(struct pl_trace *t, const char *path, const char *name, in
         memcpy(&column[i], (const char *)first + (size_t)i * stride, sizeof *column);
     pl_trace_f64(t, path, name, n, column);
     free(column);
+}
+
+/* The members of n structs from base on. */
+static void put_members(struct pl_trace *t, const char *path, int64_t n,
+                        const char *base, size_t stride, const struct member *members)
+{
+    for (const struct member *m = members; m->name; m++) {
+        double first = NAN;
+        if (n) memcpy(&first, base + m->offset, sizeof first);
+        if (!m->optional || !isnan(first))
+            put_reals(t, path, m->name, n, base + m->offset, stride);
+    }
 }
 
 static void put_ints(struct pl_trace *t, const char *path, const char *name, int64_t n,
@@ -33,66 +51,72 @@ static void put_ints(struct pl_trace *t, const char *path, const char *name, int
 static void record_rows(struct pl_trace *t, const char *run, int64_t n,
                         const struct pl_row *rows)
 {
-    static const struct {
-        const char *name;
-        size_t offset;
-    } reals[] = {
-        {"time_s", offsetof(struct pl_row, time_s)},
-        {"loss", offsetof(struct pl_row, loss)},
-        {"rate", offsetof(struct pl_row, rate)},
-        {"grad_norm", offsetof(struct pl_row, grad_norm)},
-        {"update_norm", offsetof(struct pl_row, update_norm)},
-        {"stale_norm", offsetof(struct pl_row, stale_norm)},
+    static const struct member reals[] = {
+        {"time_s", offsetof(struct pl_row, time_s), false},
+        {"loss", offsetof(struct pl_row, loss), false},
+        {"rate", offsetof(struct pl_row, rate), false},
+        {"grad_norm", offsetof(struct pl_row, grad_norm), false},
+        {"update_norm", offsetof(struct pl_row, update_norm), false},
+        {"stale_norm", offsetof(struct pl_row, stale_norm), false},
+        {"balance_loss", offsetof(struct pl_row, balance_loss), true},
+        {"z_loss", offsetof(struct pl_row, z_loss), true},
+        {"load_max", offsetof(struct pl_row, load_max), true},
+        {0},
     };
     char *path = pl_printf("%s/rows", run);
     const char *base = n ? (const char *)rows : ""; /* rows may be NULL */
     put_ints(t, path, "update", n, base + offsetof(struct pl_row, update),
              sizeof *rows);
-    for (size_t i = 0; i < sizeof reals / sizeof *reals; i++)
-        put_reals(t, path, reals[i].name, n, base + reals[i].offset, sizeof *rows);
+    put_members(t, path, n, base, sizeof *rows, reals);
     free(path);
 }
 
 static void record_evals(struct pl_trace *t, const char *run, int64_t n,
                          const struct pl_eval *evals)
 {
+    static const struct member reals[] = {
+        {"time_s", offsetof(struct pl_eval, time_s), false},
+        {"loss", offsetof(struct pl_eval, loss), false},
+        {"loss_y", offsetof(struct pl_eval, loss_y), false},
+        {0},
+    };
+    static const struct member known[] = {
+        {"load_max", offsetof(struct pl_eval, load_max), true},
+        {"grad_norm", offsetof(struct pl_eval, grad_norm), true},
+        {0},
+    };
+    static const struct member dual[] = {
+        {"grad_dual", offsetof(struct pl_eval, grad_dual), false},
+        {"grad_dual_y", offsetof(struct pl_eval, grad_dual_y), false},
+        {0},
+    };
     char *path = pl_printf("%s/evals", run);
     const char *base = n ? (const char *)evals : "";
-    size_t size = sizeof *evals;
+    const size_t size = sizeof *evals;
+    const bool exact = n && !isnan(evals[0].grad_norm); /* then there is no text */
     put_ints(t, path, "update", n, base + offsetof(struct pl_eval, update), size);
-    put_reals(t, path, "time_s", n, base + offsetof(struct pl_eval, time_s), size);
-    put_reals(t, path, "loss", n, base + offsetof(struct pl_eval, loss), size);
-    put_reals(t, path, "loss_y", n, base + offsetof(struct pl_eval, loss_y), size);
-    static const struct {
-        const char *name;
-        size_t offset;
-    } exact[] = {{"grad_norm", offsetof(struct pl_eval, grad_norm)},
-                 {"grad_dual", offsetof(struct pl_eval, grad_dual)},
-                 {"grad_dual_y", offsetof(struct pl_eval, grad_dual_y)}};
-    const bool known = n && !isnan(evals[0].grad_norm); /* then there is no text */
-    if (!known)
+    put_members(t, path, n, base, size, reals);
+    if (!exact)
         put_reals(t, path, "bits_per_byte", n,
                   base + offsetof(struct pl_eval, bits_per_byte), size);
-    for (int i = 0; known && i < 3; i++)
-        put_reals(t, path, exact[i].name, n, base + exact[i].offset, size);
+    put_members(t, path, n, base, size, known);
+    if (exact) put_members(t, path, n, base, size, dual);
     free(path);
 }
 
 static void record_diagnosis(struct pl_trace *t, const char *run, int64_t n,
                              const struct pl_diag *diags)
 {
-    static const struct {
-        const char *name;
-        size_t offset;
-    } reals[] = {
-        {"tau", offsetof(struct pl_diag, tau)},
-        {"cos_update", offsetof(struct pl_diag, cos_update)},
-        {"cos_gradient", offsetof(struct pl_diag, cos_gradient)},
-        {"distance", offsetof(struct pl_diag, distance)},
-        {"turning", offsetof(struct pl_diag, turning)},
-        {"grad_norm", offsetof(struct pl_diag, grad_norm)},
-        {"update_norm", offsetof(struct pl_diag, update_norm)},
-        {"half_life", offsetof(struct pl_diag, half_life)},
+    static const struct member reals[] = {
+        {"tau", offsetof(struct pl_diag, tau), false},
+        {"cos_update", offsetof(struct pl_diag, cos_update), false},
+        {"cos_gradient", offsetof(struct pl_diag, cos_gradient), false},
+        {"distance", offsetof(struct pl_diag, distance), false},
+        {"turning", offsetof(struct pl_diag, turning), false},
+        {"grad_norm", offsetof(struct pl_diag, grad_norm), false},
+        {"update_norm", offsetof(struct pl_diag, update_norm), false},
+        {"half_life", offsetof(struct pl_diag, half_life), false},
+        {0},
     };
     if (!n) return;
     char *path = pl_printf("%s/diagnosis", run);
@@ -101,8 +125,7 @@ static void record_diagnosis(struct pl_trace *t, const char *run, int64_t n,
              sizeof *diags);
     put_ints(t, path, "stage", n, base + offsetof(struct pl_diag, stage),
              sizeof *diags);
-    for (size_t i = 0; i < sizeof reals / sizeof *reals; i++)
-        put_reals(t, path, reals[i].name, n, base + reals[i].offset, sizeof *diags);
+    put_members(t, path, n, base, sizeof *diags, reals);
     free(path);
 }
 

@@ -107,6 +107,13 @@ static const struct pl_column rows[] = {
      "norm of the optimizer's update over all stages", false},
     {"stale_norm", PL_COLUMN_F64, "1", "distance of version n to the versions read",
      false},
+    {"balance_loss", PL_COLUMN_F64, "1",
+     "routers' load-balance loss without its coefficient, mean over layers; 1: uniform",
+     true},
+    {"z_loss", PL_COLUMN_F64, "1",
+     "routers' z loss without its coefficient, mean over layers", true},
+    {"load_max", PL_COLUMN_F64, "1",
+     "load of the fullest expert over the mean load, largest over layers", true},
     END};
 
 static const struct pl_column evals[] = {
@@ -117,6 +124,8 @@ static const struct pl_column evals[] = {
     {"loss_y", PL_COLUMN_F64, "nat",
      "validation loss at y = x + c times the last update", false},
     {"bits_per_byte", PL_COLUMN_F64, "1", "loss in bits per byte of text", true},
+    {"load_max", PL_COLUMN_F64, "1",
+     "load of the fullest expert over the mean load, largest over layers", true},
     {"grad_norm", PL_COLUMN_F64, "1",
      "problems without a model: norm of the exact gradient at x", true},
     {"grad_dual", PL_COLUMN_F64, "1",

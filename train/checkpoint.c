@@ -10,7 +10,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 
-enum { FORMAT = 2, CHUNK = 1 << 20 };
+enum { FORMAT = 3, CHUNK = 1 << 20 };
 enum section {
     META = 1,
     ROWS,

@@ -6,6 +6,7 @@
 
 #include <assert.h>
 #include <limits.h>
+#include <math.h>
 #include <stdlib.h>
 
 #include "base/err.h"
@@ -40,6 +41,16 @@ static size_t lay_out(struct pl_net *net)
     return used;
 }
 
+static void sum_up(const struct pl_net *net, const struct pl_pass *pass)
+{
+    struct pl_routers *r = &net->problem->routers;
+    const double balance = r->layers * (double)(float)net->model.aux_loss,
+                 z = r->layers * (double)(float)net->model.z_loss; /* as route() */
+    r->aux = pass->balance + pass->z;
+    r->balance = balance > 0 ? pass->balance / balance : NAN;
+    r->z = z > 0 ? pass->z / z : NAN;
+}
+
 static int forward(const struct pl_net *net, struct pl_pass *pass)
 {
     const struct pl_batch *batch = pass->batch;
@@ -50,7 +61,7 @@ static int forward(const struct pl_net *net, struct pl_pass *pass)
     int rc = 0;
     for (int i = 0; i < net->n_layers && rc == 0; i++)
         rc = net->layers[i].type->forward(net, &net->layers[i], pass);
-    net->problem->aux_loss = pass->aux;
+    sum_up(net, pass);
     return rc;
 }
 
@@ -87,10 +98,7 @@ static void net_free(struct pl_problem *p)
 {
     struct pl_net *net = p->state;
     if (net->arena) net->dev->release(net->arena);
-    for (int i = 0; i < net->n_layers; i++) {
-        free(net->layers[i].load);
-        free(net->layers[i].excess);
-    }
+    for (int i = 0; i < net->n_layers; i++) free(net->layers[i].excess);
     free(net->layers);
     free(net->fill);
     free(net);

@@ -43,8 +43,8 @@ struct pl_layer {
     float *buffer[PL_LAYER_BUFFERS]; /* saved from forward to backward; [0] = output */
     size_t buffer_floats[PL_LAYER_BUFFERS];
     size_t scratch_floats[PL_LAYER_SCRATCH]; /* needed only inside backward */
-    int32_t *load;   /* host memory of the net: choices of each expert in this batch, */
-    float *excess;   /* and their shares above the mean */
+    int32_t *load;   /* (experts) of the problem's routers: choices in this batch */
+    float *excess;   /* owned, host memory: their shares above the mean */
     const float *in; /* output of the layer before, (rows, hidden) */
 };
 
@@ -56,8 +56,8 @@ struct pl_pass {
     const float *const *back;    /* backward's, known to the head in forward */
     float *const *grads;         /* NULL: loss only */
     double scale;
-    double loss; /* set by the head: mean over rows */
-    double aux;  /* added up by routers: balance and z terms */
+    double loss;       /* set by the head: mean over rows */
+    double balance, z; /* terms of the routers, added up */
 };
 
 struct pl_layer_type {

@@ -87,7 +87,8 @@ static struct pl_problem *open_tables(const struct pl_device *device,
 {
     struct pl_problem *p = PL_NEW(1, struct pl_problem);
     struct pl_net *net = PL_NEW(1, struct pl_net);
-    size_t n_params = most_params(model);
+    const size_t n_params = most_params(model),
+                 choices = (size_t)model->layers * (size_t)model->experts;
     *net = (struct pl_net){.dev = device,
                            .problem = p,
                            .model = *model,
@@ -96,15 +97,17 @@ static struct pl_problem *open_tables(const struct pl_device *device,
                            .layers = PL_NEW(2 * model->layers + 2, struct pl_layer),
                            .most_params = (int)n_params,
                            .fill = PL_NEW(n_params, struct pl_net_fill)};
-    *p = (struct pl_problem){.type = &pl_problem_model,
-                             .device = device,
-                             .n_stages = P,
-                             .params = PL_NEW(n_params, struct pl_param),
-                             .first_param = PL_NEW(P + 1, int),
-                             .stage_floats = PL_NEW(P, size_t),
-                             .shared_across_stages = model->tied && P > 1,
-                             .balance_rate = model->bias_rate,
-                             .state = net};
+    *p = (struct pl_problem){
+        .type = &pl_problem_model,
+        .device = device,
+        .n_stages = P,
+        .params = PL_NEW(n_params, struct pl_param),
+        .first_param = PL_NEW(P + 1, int),
+        .stage_floats = PL_NEW(P, size_t),
+        .shared_across_stages = model->tied && P > 1,
+        .balance_rate = model->bias_rate,
+        .routers = {.experts = model->experts, .load = PL_NEW(choices, int32_t)},
+        .state = net};
     return p;
 }
 

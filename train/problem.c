@@ -39,6 +39,7 @@ void pl_problem_free(struct pl_problem *p)
     free(p->params);
     free(p->first_param);
     free(p->stage_floats);
+    free(p->routers.load);
     free(p);
 }
 

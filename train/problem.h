@@ -21,6 +21,17 @@ struct pl_batch {
     int64_t index;
 };
 
+/* What the routers of a mixture of experts did with the last batch. balance: 1 when all
+ * experts get the same (Megatron's load_balancing_loss; transformers' is
+ * experts_per_token times it); z: mean of (log sum exp logits)^2. */
+struct pl_routers {
+    int layers, experts; /* layers 0: the problem has none */
+    double aux;          /* what the gradient had beside the loss */
+    double balance, z;   /* the same without coefficients, mean over layers; NaN: the
+                            coefficient is 0 */
+    int32_t *load;       /* (layers,experts) rows that chose it */
+};
+
 struct pl_problem {
     const struct pl_problem_type *type;
     const struct pl_device *device;
@@ -30,10 +41,9 @@ struct pl_problem {
     size_t *stage_floats;      /* [n_stages] */
     bool shared_across_stages; /* a tensor used on two stages (tied head): needs one
                                   version per microbatch on all stages */
-    double balance_rate; /* of parameters of kind PL_PARAM_BALANCE */
-    double aux_loss;     /* of the last batch: what its gradient had beside the loss, the
-                            balance and z terms of routers; 0 where there are none */
-    void *state;         /* of the type */
+    double balance_rate;       /* of parameters of kind PL_PARAM_BALANCE */
+    struct pl_routers routers;
+    void *state; /* of the type */
 };
 
 /* What to open. Members after T are settings of the kinds that train no model; their

@@ -40,6 +40,9 @@ struct pl_row { /* one per update n (turning version n into n+1) */
     double grad_norm;   /* before clipping, over all stages */
     double update_norm; /* of u */
     double stale_norm;  /* ||x_n - x_(forward version)||, over all stages */
+    /* Mixtures of experts, else NaN: struct pl_routers' terms (NaN: coefficient 0), and
+     * the load of the fullest expert over the mean load, largest over layers. */
+    double balance_loss, z_loss, load_max;
 };
 
 struct pl_eval { /* validation at version n = after n updates */
@@ -51,6 +54,7 @@ struct pl_eval { /* validation at version n = after n updates */
     /* Exact gradient at x: Euclidean norm, dual norm (struct pl_problem_known); at y.
      * NaN: a model. */
     double grad_norm, grad_dual, grad_dual_y;
+    double load_max; /* as struct pl_row's, over the validation windows */
 };
 
 struct pl_score { /* one set at version n */

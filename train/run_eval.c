@@ -41,6 +41,7 @@ int pl_run_loss(struct pl_run_state *run, const struct pl_data *data,
         double part = 0;
         int rc = chunk_loss(run, data, first, B, weights, &part);
         if (rc) return rc;
+        pl_run_routing_add(run, (double)B / windows);
         sum += part * B;
     }
     *loss = sum / windows;
@@ -66,7 +67,9 @@ int pl_run_eval(struct pl_run_state *run, struct pl_eval *eval)
     }
     eval->update = n;
     eval->time_s = n ? run->spec->versions->done_s[n - 1] : 0;
+    pl_run_routing_begin(run);
     int rc = pl_run_loss(run, run->spec->data, run->forward, &eval->loss);
+    eval->load_max = pl_run_routing_top(run);
     eval->bits_per_byte = eval->loss / log(2) / run->spec->bytes_per_token;
     if (!rc) rc = slope_at(run, run->forward, &eval->grad_norm, &eval->grad_dual);
     eval->loss_y = eval->loss;

@@ -60,6 +60,7 @@ int pl_run_state_open(const struct pl_run_spec *spec, struct pl_run_state *run)
     run->norms = PL_NEW(P, double);
     run->wanted = PL_NEW(P, float *);
     run->look = PL_NEW(P, struct pl_look_args);
+    pl_run_routing_open(run);
     run->result.diverged_at = -1;
     run->result.rows = PL_NEW(spec->versions->updates, struct pl_row);
     run->result.evals = PL_NEW(pl_run_n_evals(spec), struct pl_eval);
@@ -83,6 +84,7 @@ void pl_run_state_close(struct pl_run_state *run)
     for (int i = 0; i < 5; i++)
         if (blocks[i]) dev->release(blocks[i]);
     pl_run_diagnose_close(run);
+    pl_run_routing_close(run);
     pl_wstore_close(&run->store);
     free(run->grads);
     free(run->state);

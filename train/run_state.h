@@ -25,6 +25,11 @@ struct pl_diagnosis {           /* blocks by stage; all NULL without spec->diagn
     float *state;               /* copy of a stage's optimizer state */
 };
 
+struct pl_run_routing { /* sums over an update, or an evaluation */
+    double balance, z;
+    double *load; /* (layers,experts) of the problem's routers */
+};
+
 struct pl_run_state { /* owned: pl_run_state_close */
     const struct pl_run_spec *spec;
     struct pl_run_plan plan;
@@ -39,6 +44,7 @@ struct pl_run_state { /* owned: pl_run_state_close */
     int32_t *host, *tokens, *targets; /* (batch,T): host 2x, device */
     struct pl_look_args *look;        /* [stages] of the current stretch */
     struct pl_diagnosis diagnosis;
+    struct pl_run_routing routing;
     int segment;                 /* current stretch, -1 before the first */
     int64_t segment_end;         /* first update after it */
     int64_t next;                /* next update */
@@ -105,6 +111,16 @@ int pl_run_fresh(struct pl_run_state *run, int64_t n);
 int pl_run_diagnose_gradient(struct pl_run_state *run, int64_t n, int s,
                              double distance);
 int pl_run_diagnose_step(struct pl_run_state *run, int64_t n, int s);
+
+/* What routers do (run_routing.c): from zero; add the batch that the problem saw last,
+ * a share of the whole; then the load of the fullest expert over the mean load, largest
+ * over layers; or a row's numbers, over all ranks. NaN without routers. */
+void pl_run_routing_open(struct pl_run_state *run);
+void pl_run_routing_close(struct pl_run_state *run);
+void pl_run_routing_begin(struct pl_run_state *run);
+void pl_run_routing_add(struct pl_run_state *run, double share);
+double pl_run_routing_top(const struct pl_run_state *run);
+void pl_run_routing_row(struct pl_run_state *run, struct pl_row *row);
 
 /* Mean loss of the validation windows of data (NULL: the problem's own loss). */
 int pl_run_loss(struct pl_run_state *run, const struct pl_data *data,

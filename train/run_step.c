@@ -69,7 +69,9 @@ static int own_versions(struct pl_run_state *run, int64_t micro,
             rc = pl_wstore_read_back(&run->store, s, pl_run_backward(spec, s, micro),
                                      &run->backward[s]);
     }
-    return rc ? rc : gradient_at(run, batch, scale, loss);
+    if (!rc) rc = gradient_at(run, batch, scale, loss);
+    if (!rc) pl_run_routing_add(run, scale);
+    return rc;
 }
 
 /* Every stage's share of the gradient at one version of the whole model, its own; one
@@ -93,7 +95,9 @@ static int common_versions(struct pl_run_state *run, int64_t micro,
         }
         double here;
         rc = gradient_at(run, batch, scale, &here);
-        if (f[(v->stages - 1) * v->n_micro] == version) *loss = here;
+        if (rc || f[(v->stages - 1) * v->n_micro] != version) continue;
+        pl_run_routing_add(run, scale);
+        *loss = here;
     }
     return rc;
 }
@@ -119,6 +123,7 @@ int pl_run_gradient(struct pl_run_state *run, int64_t n, struct pl_row *row)
     for (int s = 0; s < run->plan.n_stages && !rc; s++)
         rc = spec->device->zero(run->grads[s],
                                 sizeof(float) * run->plan.stages[s].floats);
+    pl_run_routing_begin(run);
     row->loss = 0;
     for (int i = 0; i < parts && !rc; i++) {
         double loss = 0;
@@ -127,6 +132,7 @@ int pl_run_gradient(struct pl_run_state *run, int64_t n, struct pl_row *row)
         row->loss += loss / parts;
     }
     if (!rc) pl_run_gather(run, run->grads, &row->loss);
+    pl_run_routing_row(run, row);
     return rc;
 }
 
