@@ -38,10 +38,37 @@ static int no_device(const char *why)
 
 static void cuda_close(void)
 {
+    pl_cuda_stream_close();
     if (pl_cuda.blas) cublasDestroy(pl_cuda.blas);
+    if (pl_cuda.stream) cudaStreamDestroy(pl_cuda.stream);
     cudaFree(pl_cuda.partial);
+    cudaFree(pl_cuda.workspace);
     pl_cuda.blas = NULL;
+    pl_cuda.stream = NULL;
     pl_cuda.partial = NULL;
+    pl_cuda.workspace = NULL;
+}
+
+/* cuBLAS gets its workspace from us: what it takes by itself inside a graph stays with
+ * the graph. */
+static int open_stream(void)
+{
+    enum { WORKSPACE = 32 << 20 }; /* what cuBLAS asks for on Hopper */
+    int rc = pl_cuda_check(
+        cudaStreamCreateWithFlags(&pl_cuda.stream, cudaStreamNonBlocking), "stream");
+    if (!rc)
+        rc = pl_cuda_check(
+            cudaMalloc((void **)&pl_cuda.partial, (PL_PARTIALS + 1) * sizeof(double)),
+            "scratch of reductions");
+    if (!rc)
+        rc = pl_cuda_check(cudaMalloc(&pl_cuda.workspace, WORKSPACE),
+                           "workspace of cuBLAS");
+    if (rc) return rc;
+    cublasStatus_t blas = cublasSetStream(pl_cuda.blas, pl_cuda.stream);
+    if (blas == CUBLAS_STATUS_SUCCESS)
+        blas = cublasSetWorkspace(pl_cuda.blas, pl_cuda.workspace, WORKSPACE);
+    if (blas == CUBLAS_STATUS_SUCCESS) return 0;
+    return no_device(cublasGetStatusString(blas));
 }
 
 static int cuda_open(void)
@@ -59,13 +86,8 @@ static int cuda_open(void)
         pl_cuda.blas = NULL;
         return no_device(cublasGetStatusString(blas));
     }
-    int rc = pl_cuda_check(
-        cudaMalloc((void **)&pl_cuda.partial, (PL_PARTIALS + 1) * sizeof(double)),
-        "scratch of reductions");
-    if (rc) {
-        pl_cuda.partial = NULL;
-        cuda_close();
-    }
+    int rc = open_stream();
+    if (rc) cuda_close();
     return rc;
 }
 
@@ -107,7 +129,7 @@ static int cuda_alloc(size_t bytes, void **ptr)
     }
     int rc = pl_cuda_check(status, "allocation");
     if (rc) return rc;
-    rc = pl_cuda_check(cudaMemset(block, 0, bytes ? bytes : 1), "clearing memory");
+    rc = pl_cuda_check(cudaMemsetAsync(block, 0, bytes ? bytes : 1, pl_cuda.stream), "clearing memory");
     if (rc) {
         cudaFree(block);
         return rc;
@@ -118,28 +140,42 @@ static int cuda_alloc(size_t bytes, void **ptr)
 
 static void cuda_release(void *ptr)
 {
+    if (ptr) pl_cuda_forget_spans(); /* the address may come again with other meaning */
     cudaFree(ptr);
+}
+
+/* Wait: the caller's memory is free, or set, on return. */
+static int ordered(cudaError_t status, const char *what)
+{
+    if (status == cudaSuccess) status = cudaStreamSynchronize(pl_cuda.stream);
+    return pl_cuda_check(status, what);
 }
 
 static int cuda_upload(void *dst, const void *src, size_t bytes)
 {
-    return pl_cuda_check(cudaMemcpy(dst, src, bytes, cudaMemcpyHostToDevice), "upload");
+    return ordered(
+        cudaMemcpyAsync(dst, src, bytes, cudaMemcpyHostToDevice, pl_cuda.stream),
+        "upload");
 }
 
-static int cuda_download(void *dst, const void *src, size_t bytes)
+int pl_cuda_download(void *dst, const void *src, size_t bytes)
 {
-    return pl_cuda_check(cudaMemcpy(dst, src, bytes, cudaMemcpyDeviceToHost),
-                         "download");
+    return ordered(
+        cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDeviceToHost, pl_cuda.stream),
+        "download");
 }
 
 static int cuda_copy(void *dst, const void *src, size_t bytes)
 {
-    return pl_cuda_check(cudaMemcpy(dst, src, bytes, cudaMemcpyDeviceToDevice), "copy");
+    return pl_cuda_check(
+        cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDeviceToDevice, pl_cuda.stream),
+        "copy");
 }
 
 static int cuda_zero(void *dst, size_t bytes)
 {
-    return pl_cuda_check(cudaMemset(dst, 0, bytes), "clearing memory");
+    return pl_cuda_check(cudaMemsetAsync(dst, 0, bytes, pl_cuda.stream),
+                         "clearing memory");
 }
 
 /* cuBLAS is column-major: a row-major C is its C^T = op(B)^T op(A)^T. */
@@ -168,9 +204,12 @@ static const struct pl_device device = {
     .alloc = cuda_alloc,
     .release = cuda_release,
     .upload = cuda_upload,
-    .download = cuda_download,
+    .download = pl_cuda_download,
     .copy = cuda_copy,
     .zero = cuda_zero,
+    .prefetch = pl_cuda_prefetch,
+    .begin = pl_cuda_begin,
+    .end = pl_cuda_end,
     PL_DEVICE_OP_TABLE(pl_cuda_)};
 
 extern "C" __attribute__((visibility("default"))) unsigned

@@ -14,8 +14,9 @@
 #ifndef CUDA_SHIM
 #include <cublas_v2.h>
 #include <cuda_runtime.h>
+#include <nvtx3/nvToolsExt.h>
 #define PL_LAUNCH(kernel, grid, block, shared_bytes, ...) \
-    kernel<<<grid, block, shared_bytes>>>(__VA_ARGS__)
+    kernel<<<grid, block, shared_bytes, pl_cuda.stream>>>(__VA_ARGS__)
 #define PL_SHARED(type, name) extern __shared__ type name[]
 #endif
 
@@ -32,6 +33,8 @@ enum {
 struct pl_cuda {
     const struct pl_plugin_host *host;
     cublasHandle_t blas;
+    cudaStream_t stream; /* of every kernel, product and copy */
+    void *workspace;     /* device: of cuBLAS */
     double *partial; /* device: PL_PARTIALS sums of blocks, then their sum */
 };
 extern struct pl_cuda pl_cuda;
@@ -45,6 +48,16 @@ int pl_cuda_check(cudaError_t status, const char *what);
 int pl_cuda_launched(const char *what);
 /* *out = sum of partial[0..n), always in the same order; waits. */
 int pl_cuda_sum_partials(int n, double *out);
+/* *sum, device memory, += the same. */
+int pl_cuda_add_partials(int n, double *sum);
+int pl_cuda_download(void *dst, const void *src, size_t bytes);
+
+/* cuda_stream.cu: members of struct pl_device, and what they own. */
+int pl_cuda_prefetch(void *dst, const void *src, size_t bytes);
+int pl_cuda_begin(const struct pl_span *span, bool *done);
+int pl_cuda_end(void);
+void pl_cuda_forget_spans(void);
+void pl_cuda_stream_close(void);
 
 /* Blocks for n threads, each of which strides over the whole range. */
 static inline int pl_cuda_blocks(size_t n, int most)

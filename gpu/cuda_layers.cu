@@ -206,13 +206,12 @@ static __global__ void xent_kernel(int rows, int vocab, float *logits,
 }
 
 int pl_cuda_xent(int rows, int vocab, float *logits, const int32_t *targets,
-                 float scale, double *loss)
+                 float scale, double *sum)
 {
-    *loss = 0;
     if (!rows) return 0;
     int blocks = rows < PL_PARTIALS ? rows : PL_PARTIALS;
     PL_LAUNCH(xent_kernel, blocks, PL_BLOCK, 0, rows, vocab, logits, targets, scale,
               pl_cuda.partial);
     int rc = pl_cuda_launched("xent");
-    return rc ? rc : pl_cuda_sum_partials(blocks, loss);
+    return rc ? rc : pl_cuda_add_partials(blocks, sum);
 }

@@ -170,13 +170,12 @@ static int route_loss(const struct pl_routing *route, const float *logits,
     PL_LAUNCH(route_loss_kernel, blocks, PL_BLOCK, 0, *route, logits, balance, z,
               pl_cuda.partial);
     int rc = pl_cuda_launched("route");
-    return rc ? rc : pl_cuda_sum_partials(blocks, term);
+    return rc ? rc : pl_cuda_add_partials(blocks, term);
 }
 
 int pl_cuda_route(const struct pl_routing *route, const float *logits,
                   const float *bias, double *terms)
 {
-    terms[0] = terms[1] = 0;
     if (!route->rows) return 0;
     const size_t E = (size_t)route->experts;
     const size_t loads = (size_t)(route->rows / route->group) * E;

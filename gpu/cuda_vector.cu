@@ -41,23 +41,28 @@ static __global__ void dot_kernel(size_t n, const float *x, const float *y,
     if (threadIdx.x == 0) partial[blockIdx.x] = sum;
 }
 
-/* Second stage, one block: partial[PL_PARTIALS] = sum of the first n. */
-static __global__ void sum_kernel(int n, double *partial)
+/* Second stage, one block: *total = keep *total + sum of n partial sums. */
+static __global__ void sum_kernel(int n, const double *partial, double keep,
+                                  double *total)
 {
     double sum = 0;
     for (int i = (int)threadIdx.x; i < n; i += PL_BLOCK) sum += partial[i];
     sum = pl_block_sum(sum);
-    if (threadIdx.x == 0) partial[PL_PARTIALS] = sum;
+    if (threadIdx.x == 0) *total = keep == 0 ? sum : keep * *total + sum;
+}
+
+int pl_cuda_add_partials(int n, double *sum)
+{
+    PL_LAUNCH(sum_kernel, 1, PL_BLOCK, 0, n, pl_cuda.partial, 1.0, sum);
+    return pl_cuda_launched("sum");
 }
 
 int pl_cuda_sum_partials(int n, double *out)
 {
-    PL_LAUNCH(sum_kernel, 1, PL_BLOCK, 0, n, pl_cuda.partial);
+    double *total = pl_cuda.partial + PL_PARTIALS;
+    PL_LAUNCH(sum_kernel, 1, PL_BLOCK, 0, n, pl_cuda.partial, 0.0, total);
     int rc = pl_cuda_launched("sum");
-    if (rc) return rc;
-    return pl_cuda_check(cudaMemcpy(out, pl_cuda.partial + PL_PARTIALS, sizeof *out,
-                                    cudaMemcpyDeviceToHost),
-                         "sum");
+    return rc ? rc : pl_cuda_download(out, total, sizeof *out);
 }
 
 int pl_cuda_dot(size_t n, const float *x, const float *y, double *out)

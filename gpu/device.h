@@ -8,8 +8,8 @@
  * a pointer. Activations and their gradients (the arrays `real` in the comments; all
  * others are float) have real_bytes an element: where that is 2 they are bf16, their
  * pointers are handles that only pl_device_at() moves, and a result is rounded to
- * nearest even as it is stored. Tolerance of an op against `ref`: |x - ref| <= c n eps(float32) scale, c
- * in the conformance test's table, n the reduction length. */
+ * nearest even as it is stored. Tolerance of an op against `ref`: |x - ref| <= c n
+ * eps(float32) scale, c in the conformance test's table, n the reduction length. */
 #ifndef PL_GPU_DEVICE_H
 #define PL_GPU_DEVICE_H
 
@@ -70,6 +70,13 @@ enum pl_product {
     PL_PRODUCT_DW, /* dW (out, in) = dy^T x + beta dW */
 };
 
+/* Operations that belong together. */
+struct pl_span {
+    const char *name; /* as the timeline's operations: "F s0 m3" */
+    const void *key;  /* NULL: none */
+    size_t key_bytes;
+};
+
 struct pl_device {
     const char *name, *summary;
     bool host_memory;  /* alloc() returns memory the CPU may touch */
@@ -88,6 +95,16 @@ struct pl_device {
     int (*download)(void *dst, const void *src, size_t bytes);
     int (*copy)(void *dst, const void *src, size_t bytes); /* device to device */
     int (*zero)(void *dst, size_t bytes);
+    /* Upload for what comes next, beside the operations already issued: they must not
+     * use dst, later ones see it. src is free on return. */
+    int (*prefetch)(void *dst, const void *src, size_t bytes);
+
+    /* NULL, or: operations from begin() to end() belong together and are named so in a
+     * profile. With a key, they are the same calls with the same arguments as those
+     * after every begin() with an equal key (not upload, download, dot); *done: the
+     * device has issued them itself (a CUDA graph), the caller only calls end(). */
+    int (*begin)(const struct pl_span *span, bool *done);
+    int (*end)(void);
 
     /* C (M,N) = alpha op(A) op(B) + beta C; op(A) is M x K, op(B) is K x N; ld = floats
      * between rows as stored; ta/tb: stored transposed. beta = 0 never reads C. */
@@ -168,9 +185,9 @@ struct pl_device {
     int (*add_rows_back)(int rows, int period, int d, const float *dy, float *dx);
 
     /* Every row's experts: the largest s + bias (bias (experts), NULL: 0), of equals
-     * the lower number. terms[2] = balance and z, times their coefficients (0, and not
-     * computed, where these are 0). back: dlogits = what dweight (rows, chosen) and
-     * factor times those terms say of the logits. */
+     * the lower number. terms[2], device memory, += balance and z, times their
+     * coefficients (not computed where these are 0). back: dlogits = what dweight (rows,
+     * chosen) and factor times those terms say of the logits. */
     int (*route)(const struct pl_routing *route, const float *logits, const float *bias,
                  double *terms);
     int (*route_back)(const struct pl_routing *route, const float *logits,
@@ -210,10 +227,10 @@ struct pl_device {
     int (*gelu)(size_t n, const float *x, float *y);
     int (*gelu_back)(size_t n, const float *x, const float *dy, float *dx);
 
-    /* *loss = sum over rows of -log softmax(logits)[target] (double). When scale != 0
-     * the logits are overwritten with scale * (softmax - onehot). */
+    /* *sum, device memory, += over rows of -log softmax(logits)[target]. When scale !=
+     * 0 the logits are overwritten with scale * (softmax - onehot). */
     int (*xent)(int rows, int vocab, float *logits, const int32_t *targets, float scale,
-                double *loss);
+                double *sum);
 
     /* AdamW (torch form), n elements: m, v updated;
      * u = eta/bc1 m / (sqrt(v)/sqrt(bc2) + eps) + eta decay w. */

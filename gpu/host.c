@@ -122,6 +122,7 @@ static void host_describe(char *text, size_t n)
         .describe = host_describe, .alloc = pl_hostmem_alloc,                          \
         .release = pl_hostmem_release, .upload = pl_hostmem_copy,                      \
         .download = pl_hostmem_copy, .copy = pl_hostmem_copy, .zero = pl_hostmem_zero, \
+        .prefetch = pl_hostmem_copy,                                                   \
         PL_DEVICE_OP_TABLE(p)                                                          \
     }
 

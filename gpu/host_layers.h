@@ -365,11 +365,11 @@ static void xent_part(void *args, int part, size_t from, size_t to)
 }
 
 int HOST(xent)(int rows, int vocab, float *logits, const int32_t *targets, float scaled,
-               double *loss)
+               double *sum)
 {
     struct xent p = {vocab, logits, scaled, targets, {0}};
     pl_host_rows((size_t)rows, (size_t)vocab, xent_part, &p);
-    *loss = slot_sum(pl_host_parts((size_t)rows, (size_t)vocab), p.slot);
+    *sum += slot_sum(pl_host_parts((size_t)rows, (size_t)vocab), p.slot);
     return 0;
 }
 

@@ -144,8 +144,8 @@ int HOST(route)(const struct pl_routing *route, const float *logits, const float
         double lse = row_lse(E, logits + (size_t)r * width);
         square += lse * lse;
     }
-    terms[0] = route->balance != 0 ? host_balance(route) * balance : 0;
-    terms[1] = route->z != 0 ? route->z / route->rows * square : 0;
+    if (route->balance != 0) terms[0] += host_balance(route) * balance;
+    if (route->z != 0) terms[1] += route->z / route->rows * square;
     return 0;
 }
 

@@ -21,10 +21,10 @@ noinst_LIBRARIES += %D%/libgpu.a
 # made by nvcc, put beside the program and installed where the loader looks last.
 %C%_libgpu_a_SOURCES += %D%/cuda_load.c %D%/cuda_load.h %D%/cuda_plugin.h
 %C%_libgpu_a_CPPFLAGS += -DPKGLIBDIR='"$(pkglibdir)"'
-EXTRA_DIST += %D%/cuda.cu %D%/cuda_vector.cu %D%/cuda_matrix.cu %D%/cuda_layers.cu %D%/cuda_attention.cu %D%/cuda_blocks.cu %D%/cuda_moe.cu \
+EXTRA_DIST += %D%/cuda.cu %D%/cuda_vector.cu %D%/cuda_matrix.cu %D%/cuda_layers.cu %D%/cuda_attention.cu %D%/cuda_blocks.cu %D%/cuda_moe.cu %D%/cuda_stream.cu \
   %D%/cuda_device.cuh
 cuda_objects = %D%/cuda.o %D%/cuda_vector.o %D%/cuda_matrix.o %D%/cuda_layers.o %D%/cuda_attention.o \
-  %D%/cuda_blocks.o %D%/cuda_moe.o
+  %D%/cuda_blocks.o %D%/cuda_moe.o %D%/cuda_stream.o
 
 AM_V_NVCC = $(am__v_NVCC_@AM_V@)
 am__v_NVCC_ = $(am__v_NVCC_@AM_DEFAULT_V@)
@@ -51,5 +51,6 @@ endif
 -include %D%/cuda_attention.Pcu
 -include %D%/cuda_blocks.Pcu
 -include %D%/cuda_moe.Pcu
+-include %D%/cuda_stream.Pcu
 MOSTLYCLEANFILES += %D%/cuda.Pcu %D%/cuda_vector.Pcu %D%/cuda_matrix.Pcu %D%/cuda_layers.Pcu \
-  %D%/cuda_attention.Pcu %D%/cuda_blocks.Pcu %D%/cuda_moe.Pcu
+  %D%/cuda_attention.Pcu %D%/cuda_blocks.Pcu %D%/cuda_moe.Pcu %D%/cuda_stream.Pcu

@@ -81,7 +81,7 @@
     X(p, gelu_back, (size_t n, const float *x, const float *dy, float *dx),            \
       (n, x, dy, dx))                                                                  \
     X(p, xent, (int rows, int vocab, float *logits, const int32_t *targets,            \
-                float scale, double *loss), (rows, vocab, logits, targets, scale, loss)) \
+                float scale, double *sum), (rows, vocab, logits, targets, scale, sum)) \
     X(p, adamw, (size_t n, const struct pl_adamw_args *args, const float *g,           \
                  const float *w, float *m, float *v, float *u),                        \
       (n, args, g, w, m, v, u))

@@ -91,4 +91,5 @@ const struct pl_device pl_device_ref = {
     .download = pl_hostmem_copy,
     .copy = pl_hostmem_copy,
     .zero = pl_hostmem_zero,
+    .prefetch = pl_hostmem_copy,
     PL_DEVICE_OP_TABLE(pl_ref_)};

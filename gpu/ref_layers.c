@@ -114,19 +114,19 @@ int pl_ref_swiglu_back(int rows, int f, const float *gate_up, const float *dh,
 }
 
 int pl_ref_xent(int rows, int vocab, float *logits, const int32_t *targets, float scale,
-                double *loss)
+                double *sum)
 {
     double total = 0;
     for (int r = 0; r < rows; r++, logits += vocab) {
-        double max = logits[0], sum = 0;
+        double max = logits[0], all = 0;
         for (int i = 1; i < vocab; i++) max = logits[i] > max ? logits[i] : max;
-        for (int i = 0; i < vocab; i++) sum += exp(logits[i] - max);
-        double lse = max + log(sum);
+        for (int i = 0; i < vocab; i++) all += exp(logits[i] - max);
+        double lse = max + log(all);
         total += lse - logits[targets[r]];
         if (scale != 0)
             for (int i = 0; i < vocab; i++)
                 logits[i] = (float)(scale * (exp(logits[i] - lse) - (i == targets[r])));
     }
-    *loss = total;
+    *sum += total;
     return 0;
 }

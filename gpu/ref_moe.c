@@ -119,7 +119,6 @@ int pl_ref_route(const struct pl_routing *route, const float *logits, const floa
                  double *terms)
 {
     const int E = route->experts, k = route->chosen;
-    terms[0] = terms[1] = 0;
     for (int r = 0; r < route->rows; r++) {
         float *s = route->score + (size_t)r * (size_t)E;
         score_row(route, logits + (size_t)r * (size_t)E, s);

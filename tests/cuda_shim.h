@@ -19,6 +19,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <tuple>
 #include <vector>
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/asan_interface.h>
@@ -219,7 +220,22 @@ struct guarded {
     }
 };
 
-inline void launch(dim3 grid, dim3 block, size_t shared_bytes, std::function<void()> f)
+/* Work of the stream: done at once, or, while a graph is captured, kept for it. */
+struct graph {
+    std::vector<std::function<void()>> work;
+};
+inline graph *capturing;
+
+inline void issue(std::function<void()> f)
+{
+    if (capturing)
+        capturing->work.push_back(f);
+    else
+        f();
+}
+
+inline void run_grid(dim3 grid, dim3 block, size_t shared_bytes,
+                     std::function<void()> f)
 {
     unsigned threads = block.x * block.y * block.z;
     if (!threads || threads > 1024 || !grid.x || !grid.y || !grid.z || grid.y > 65535 ||
@@ -246,6 +262,17 @@ inline void launch(dim3 grid, dim3 block, size_t shared_bytes, std::function<voi
                            (size_t)(__stop_shim_shared - __start_shim_shared));
                 run_block(threads);
             }
+}
+
+/* Arguments are copied at the launch, as by CUDA. */
+template <class... P, class... A>
+void launch(dim3 grid, dim3 block, size_t shared_bytes, void (*kernel)(P...),
+            A... given)
+{
+    std::tuple<P...> args(given...);
+    issue([=] {
+        run_grid(grid, block, shared_bytes, [=] { std::apply(kernel, args); });
+    });
 }
 
 /* Every lane of the mask calls this with its value; returns that of lane `from`. */
@@ -299,7 +326,7 @@ inline int barrier(int predicate, const char *what)
 #define blockDim shim::block_dim
 #define gridDim shim::grid_dim
 #define PL_LAUNCH(kernel, grid, block, shared_bytes, ...) \
-    shim::launch(grid, block, shared_bytes, [=] { kernel(__VA_ARGS__); })
+    shim::launch(grid, block, shared_bytes, kernel, __VA_ARGS__)
 #define PL_SHARED(type, name) type *name = (type *)shim::dynamic
 
 static inline void __syncthreads()

@@ -53,7 +53,7 @@ echo 'extern "C" int f() { return 1; }' >"$work/f.cc"
 ok $? 'a library that the plugin needs is missing'
 
 status=0
-for name in cuda cuda_vector cuda_matrix cuda_layers cuda_attention cuda_blocks cuda_moe; do
+for name in cuda cuda_vector cuda_matrix cuda_layers cuda_attention cuda_blocks cuda_moe cuda_stream; do
     unit "$work/$name.o" -I"$top_srcdir" "$top_srcdir/gpu/$name.cu" || status=1
 done
 [ $status -eq 0 ] && link "$work"/cuda*.o

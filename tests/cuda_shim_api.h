@@ -9,7 +9,8 @@
 enum cudaError_t {
     cudaSuccess,
     cudaErrorMemoryAllocation = 2,
-    cudaErrorInitializationError = 3
+    cudaErrorInitializationError = 3,
+    cudaErrorStreamCaptureUnsupported = 900
 };
 enum cudaMemcpyKind {
     cudaMemcpyHostToDevice = 1,
@@ -33,16 +34,113 @@ static inline cudaError_t cudaFree(void *p)
     free(p);
     return cudaSuccess;
 }
-static inline cudaError_t cudaMemcpy(void *to, const void *from, size_t n,
-                                     cudaMemcpyKind)
+/* Streams and events: work is done as it is issued, so that they order nothing. */
+typedef struct shim_stream *cudaStream_t;
+typedef struct shim_event *cudaEvent_t;
+enum { cudaStreamNonBlocking = 1, cudaEventDisableTiming = 2 };
+static inline cudaError_t cudaStreamCreateWithFlags(cudaStream_t *s, unsigned)
 {
-    if (n) memcpy(to, from, n);
+    *s = (cudaStream_t)malloc(1);
     return cudaSuccess;
 }
-static inline cudaError_t cudaMemset(void *p, int value, size_t n)
+static inline cudaError_t cudaStreamDestroy(cudaStream_t s)
 {
-    if (n) memset(p, value, n);
+    free(s);
     return cudaSuccess;
+}
+static inline cudaError_t cudaStreamSynchronize(cudaStream_t)
+{
+    return shim::capturing ? cudaErrorStreamCaptureUnsupported : cudaSuccess;
+}
+static inline cudaError_t cudaEventCreateWithFlags(cudaEvent_t *e, unsigned)
+{
+    *e = (cudaEvent_t)malloc(1);
+    return cudaSuccess;
+}
+static inline cudaError_t cudaEventDestroy(cudaEvent_t e)
+{
+    free(e);
+    return cudaSuccess;
+}
+static inline cudaError_t cudaEventRecord(cudaEvent_t, cudaStream_t)
+{
+    return cudaSuccess;
+}
+static inline cudaError_t cudaEventSynchronize(cudaEvent_t)
+{
+    return cudaSuccess;
+}
+static inline cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned)
+{
+    return cudaSuccess;
+}
+static inline cudaError_t cudaMallocHost(void **p, size_t n)
+{
+    *p = malloc(n);
+    return *p ? cudaSuccess : cudaErrorMemoryAllocation;
+}
+static inline cudaError_t cudaFreeHost(void *p)
+{
+    free(p);
+    return cudaSuccess;
+}
+static inline cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t n,
+                                          cudaMemcpyKind, cudaStream_t)
+{
+    shim::issue([=] {
+        if (n) memcpy(to, from, n);
+    });
+    return cudaSuccess;
+}
+static inline cudaError_t cudaMemsetAsync(void *p, int value, size_t n, cudaStream_t)
+{
+    shim::issue([=] {
+        if (n) memset(p, value, n);
+    });
+    return cudaSuccess;
+}
+/* Graphs: the work captured, with its arguments. */
+typedef shim::graph *cudaGraph_t, *cudaGraphExec_t;
+enum cudaStreamCaptureMode { cudaStreamCaptureModeThreadLocal = 1 };
+static inline cudaError_t cudaStreamBeginCapture(cudaStream_t, cudaStreamCaptureMode)
+{
+    shim::capturing = new shim::graph;
+    return cudaSuccess;
+}
+static inline cudaError_t cudaStreamEndCapture(cudaStream_t, cudaGraph_t *g)
+{
+    *g = shim::capturing;
+    shim::capturing = nullptr;
+    return cudaSuccess;
+}
+static inline cudaError_t cudaGraphInstantiate(cudaGraphExec_t *e, cudaGraph_t g,
+                                               unsigned long long)
+{
+    *e = new shim::graph(*g);
+    return cudaSuccess;
+}
+static inline cudaError_t cudaGraphDestroy(cudaGraph_t g)
+{
+    delete g;
+    return cudaSuccess;
+}
+static inline cudaError_t cudaGraphExecDestroy(cudaGraphExec_t e)
+{
+    delete e;
+    return cudaSuccess;
+}
+static inline cudaError_t cudaGraphLaunch(cudaGraphExec_t e, cudaStream_t)
+{
+    for (const std::function<void()> &f : e->work) f();
+    return cudaSuccess;
+}
+static inline int nvtxRangePushA(const char *)
+{
+    return 0;
+}
+static inline int nvtxRangePop()
+{
+    return 0;
 }
 static inline cudaError_t cudaMemGetInfo(size_t *spare, size_t *total)
 {
@@ -111,6 +209,14 @@ static inline cublasStatus_t cublasDestroy(cublasHandle_t handle)
     free(handle);
     return CUBLAS_STATUS_SUCCESS;
 }
+static inline cublasStatus_t cublasSetStream(cublasHandle_t, cudaStream_t)
+{
+    return CUBLAS_STATUS_SUCCESS;
+}
+static inline cublasStatus_t cublasSetWorkspace(cublasHandle_t, void *, size_t)
+{
+    return CUBLAS_STATUS_SUCCESS;
+}
 static inline cublasStatus_t cublasGetVersion(cublasHandle_t, int *version)
 {
     *version = 0;
@@ -128,15 +234,18 @@ static inline cublasStatus_t cublasSgemm(cublasHandle_t, cublasOperation_t ta,
 {
     if (lda < std::max(1, ta ? k : m) || ldb < std::max(1, tb ? n : k) || ldc < m)
         return CUBLAS_STATUS_INVALID_VALUE;
-    for (int j = 0; j < n; j++)
-        for (int i = 0; i < m; i++) {
-            double sum = 0;
-            for (int l = 0; l < k; l++)
-                sum += (double)A[ta ? (size_t)i * lda + l : (size_t)l * lda + i] *
-                       B[tb ? (size_t)l * ldb + j : (size_t)j * ldb + l];
-            float *c = &C[(size_t)j * ldc + i];
-            *c = (float)(*alpha * sum + (*beta == 0 ? 0 : (double)*beta * *c));
-        }
+    const float a = *alpha, b = *beta;
+    shim::issue([=] {
+        for (int j = 0; j < n; j++)
+            for (int i = 0; i < m; i++) {
+                double sum = 0;
+                for (int l = 0; l < k; l++)
+                    sum += (double)A[ta ? (size_t)i * lda + l : (size_t)l * lda + i] *
+                           B[tb ? (size_t)l * ldb + j : (size_t)j * ldb + l];
+                float *c = &C[(size_t)j * ldc + i];
+                *c = (float)(a * sum + (b == 0 ? 0 : (double)b * *c));
+            }
+    });
     return CUBLAS_STATUS_SUCCESS;
 }
 enum cublasFillMode_t { CUBLAS_FILL_MODE_LOWER, CUBLAS_FILL_MODE_UPPER };
@@ -147,16 +256,19 @@ static inline cublasStatus_t cublasSsyrk(cublasHandle_t, cublasFillMode_t uplo,
                                          const float *beta, float *C, int ldc)
 {
     if (lda < std::max(1, t ? k : n) || ldc < n) return CUBLAS_STATUS_INVALID_VALUE;
-    for (int j = 0; j < n; j++)
-        for (int i = 0; i < n; i++) {
-            if (uplo == CUBLAS_FILL_MODE_UPPER ? i > j : i < j) continue;
-            double sum = 0;
-            for (int l = 0; l < k; l++)
-                sum += (double)A[t ? (size_t)i * lda + l : (size_t)l * lda + i] *
-                       A[t ? (size_t)j * lda + l : (size_t)l * lda + j];
-            float *c = &C[(size_t)j * ldc + i];
-            *c = (float)(*alpha * sum + (*beta == 0 ? 0 : (double)*beta * *c));
-        }
+    const float a = *alpha, b = *beta;
+    shim::issue([=] {
+        for (int j = 0; j < n; j++)
+            for (int i = 0; i < n; i++) {
+                if (uplo == CUBLAS_FILL_MODE_UPPER ? i > j : i < j) continue;
+                double sum = 0;
+                for (int l = 0; l < k; l++)
+                    sum += (double)A[t ? (size_t)i * lda + l : (size_t)l * lda + i] *
+                           A[t ? (size_t)j * lda + l : (size_t)l * lda + j];
+                float *c = &C[(size_t)j * ldc + i];
+                *c = (float)(a * sum + (b == 0 ? 0 : (double)b * *c));
+            }
+    });
     return CUBLAS_STATUS_SUCCESS;
 }
 

@@ -26,7 +26,7 @@ base/mpi\.c	mpi\.h
 base/rng\.c	Random123/.*
 gpu/host[^/]*\.[ch]	cblas\.h|immintrin\.h
 gpu/cuda_load\.c	dlfcn\.h
-gpu/.*\.cuh?	cuda.*|cublas.*|cusolver.*|mma\.h|cstd[a-z]+|cmath|cstring
+gpu/.*\.cuh?	cuda.*|cublas.*|nvtx3/nvToolsExt\.h|cusolver.*|mma\.h|cstd[a-z]+|cmath|cstring
 theory/.*	gsl/.*
 traces/h5\.c	hdf5\.h
 .*	(assert|complex|ctype|errno|fenv|float|inttypes|limits|locale|math|setjmp)\.h

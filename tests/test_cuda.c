@@ -74,6 +74,76 @@ START_TEST(opens_again)
 }
 END_TEST
 
+/* A key's operations: issued, captured, then replayed by the device itself. Other keys
+ * stay apart, also when there are more than the device keeps. */
+START_TEST(spans_with_a_key_are_replayed)
+{
+    enum { N = 100, ROUNDS = 5, KEYS = 600 };
+    const struct pl_device *d = open_cuda();
+    float ones[N], got[2][N], *x = NULL, *y[2] = {NULL, NULL};
+    for (int i = 0; i < N; i++) ones[i] = 1;
+    ck_assert_int_eq(d->alloc(sizeof ones, (void **)&x), 0);
+    ck_assert_int_eq(d->upload(x, ones, sizeof ones), 0);
+    for (int k = 0; k < 2; k++)
+        ck_assert_int_eq(d->alloc(sizeof ones, (void **)&y[k]), 0);
+    for (int round = 0; round < ROUNDS; round++)
+        for (int k = 0; k < 2; k++) {
+            const struct pl_span span = {"F s0 m0", &y[k], sizeof y[k]};
+            bool done = true;
+            ck_assert_int_eq(d->begin(&span, &done), 0);
+            ck_assert_int_eq(done, round >= 2);
+            if (!done) {
+                ck_assert_int_eq(d->axpby(N, 1 + (float)k, x, 2, y[k]), 0);
+                ck_assert_int_eq(d->copy(y[k], x, sizeof(float)), 0);
+            }
+            ck_assert_int_eq(d->end(), 0);
+        }
+    for (int k = 0; k < 2; k++) {
+        ck_assert_int_eq(d->download(got[k], y[k], sizeof ones), 0);
+        ck_assert(got[k][0] == 1 && got[k][1] == 31 * (1 + k) &&
+                  got[k][N - 1] == got[k][1]);
+    }
+    for (int key = 0; key < 2 * KEYS; key++) { /* the first are forgotten */
+        const int own = key % KEYS;
+        const struct pl_span span = {"F s0 m0", &own, sizeof own},
+                             plain = {.name = "U"};
+        bool done = true;
+        ck_assert_int_eq(d->begin(own % 2 ? &plain : &span, &done), 0);
+        ck_assert(!done || key >= KEYS);
+        if (!done) ck_assert_int_eq(d->axpby(1, 1, x, 1, y[0]), 0);
+        ck_assert_int_eq(d->end(), 0);
+    }
+    d->release(y[1]); /* addresses may come again: no key is known any more */
+    const struct pl_span span = {"F s0 m0", &y[0], sizeof y[0]};
+    bool done = true;
+    ck_assert_int_eq(d->begin(&span, &done), 0);
+    ck_assert(!done);
+    ck_assert_int_eq(d->end(), 0);
+    d->release(y[0]);
+    d->release(x);
+    d->close();
+}
+END_TEST
+
+START_TEST(data_sent_ahead_arrive)
+{
+    enum { N = 5000 };
+    const struct pl_device *d = open_cuda();
+    unsigned char host[N], back[N], *to = NULL;
+    ck_assert_int_eq(d->alloc(2 * N, (void **)&to), 0);
+    for (int n = 1; n <= N; n *= 3) {
+        memset(host, n % 251, (size_t)n);
+        ck_assert_int_eq(d->prefetch(to + n % 2 * N, host, (size_t)n), 0);
+        memset(host, 0, (size_t)n);
+        ck_assert_int_eq(d->download(back, to + n % 2 * N, (size_t)n), 0);
+        for (int i = 0; i < n; i++) ck_assert_int_eq(back[i], n % 251);
+    }
+    ck_assert_int_eq(d->prefetch(to, NULL, 0), 0);
+    d->release(to);
+    d->close();
+}
+END_TEST
+
 START_TEST(head_size_too_large)
 {
     const struct pl_device *device = open_cuda();
@@ -108,6 +178,8 @@ static void fill(TCase *all)
     tcase_add_loop_test(all, conforms, 0, ops);
     tcase_add_test(all, memory);
     tcase_add_test(all, opens_again);
+    tcase_add_test(all, spans_with_a_key_are_replayed);
+    tcase_add_test(all, data_sent_ahead_arrive);
     tcase_add_test(all, head_size_too_large);
 }
 

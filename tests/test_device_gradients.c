@@ -81,7 +81,7 @@ static void attention_back(const float *x, const float *w, float *dx)
 static void xent(const float *x, float *y)
 {
     float copy[ROWS * D];
-    double loss;
+    double loss = 0;
     memcpy(copy, x, sizeof copy);
     ref->xent(ROWS, D, copy, targets, 0, &loss);
     *y = (float)loss;
@@ -89,7 +89,7 @@ static void xent(const float *x, float *y)
 
 static void xent_back(const float *x, const float *w, float *dx)
 {
-    double loss;
+    double loss = 0;
     memcpy(dx, x, ROWS * D * sizeof *dx);
     ref->xent(ROWS, D, dx, targets, *w, &loss);
 }

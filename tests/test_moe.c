@@ -256,7 +256,7 @@ START_TEST(norming_is_topk_before_softmax)
                            .slot = slot,
                            .of_slot = of_slot,
                            .load = load};
-    double terms[2], all = exp(2.5) + exp(2.4) + exp(0.7);
+    double terms[2] = {0, 0}, all = exp(2.5) + exp(2.4) + exp(0.7);
     ck_assert_int_eq(pl_device_ref.route(&r, logits, NULL, terms), 0);
     ck_assert(expert[0] == 2 && expert[1] == 4 && expert[2] == 3);
     ck_assert_double_eq_tol(w[0], exp(2.5) / all, 1e-6);

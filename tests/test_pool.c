@@ -130,7 +130,7 @@ static size_t run_all(const struct pl_device *d, float *out)
     float *x = numbers(N, 1), *y = numbers(N, 2), *z = numbers(N, 3), *to = out;
     float *lse = to + N, *end = lse + 3 * 4 * 200;
     int32_t tokens[ROWS];
-    double sum, loss;
+    double sum, loss = 0;
     for (int i = 0; i < ROWS; i++) tokens[i] = i * 7 % VOCAB;
     memset(out, 0, sizeof(float) * 12 * N);
     d->attention(&shape, x, to, lse); /* 3 x 200 rows of 96 of 192 */

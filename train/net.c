@@ -7,7 +7,9 @@
 #include <assert.h>
 #include <limits.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/err.h"
 #include "base/mem.h"
@@ -33,6 +35,8 @@ static size_t lay_out(struct pl_net *net)
             if (l->scratch_floats[k] > scratch[k]) scratch[k] = l->scratch_floats[k];
         l->in = i > 0 ? net->layers[i - 1].buffer[0] : NULL;
     }
+    net->sums =
+        (double *)take(net, PL_NET_SUMS * sizeof(double) / sizeof(float), &used);
     net->dx =
         take(net, pl_net_reals(net, (size_t)net->max_rows * (size_t)net->model.hidden),
              &used);
@@ -41,14 +45,67 @@ static size_t lay_out(struct pl_net *net)
     return used;
 }
 
-static void sum_up(const struct pl_net *net, const struct pl_pass *pass)
+/* What the work of a stage on a batch depends on: where everything is. Stage 0 has the
+ * table that a tied head reads. */
+struct key {
+    int stage, B, T, micro;
+    bool forward;
+    const int32_t *tokens, *targets;
+    const float *weights[2], *back[2];
+    float *grads[2];
+    double scale;
+};
+
+static struct key key_of(const struct pl_pass *pass, int s, bool forward)
 {
-    struct pl_routers *r = &net->problem->routers;
-    const double balance = r->layers * (double)(float)net->model.aux_loss,
-                 z = r->layers * (double)(float)net->model.z_loss; /* as route() */
-    r->aux = pass->balance + pass->z;
-    r->balance = balance > 0 ? pass->balance / balance : NAN;
-    r->z = z > 0 ? pass->z / z : NAN;
+    const struct pl_batch *batch = pass->batch;
+    struct key key;
+    memset(&key, 0, sizeof key); /* compared as bytes */
+    key.stage = s;
+    key.B = batch->B;
+    key.T = batch->T;
+    key.micro = batch->micro;
+    key.forward = forward;
+    key.tokens = batch->tokens;
+    key.targets = batch->targets;
+    for (int i = 0; i < 2; i++) {
+        key.weights[i] = pass->weights[i * s];
+        key.back[i] = pass->back ? pass->back[i * s] : NULL;
+        key.grads[i] = pass->grads ? pass->grads[i * s] : NULL;
+    }
+    key.scale = pass->scale;
+    return key;
+}
+
+/* The layers of stage s, in order or in reverse. */
+static int layers(const struct pl_net *net, struct pl_pass *pass, int s, bool forward)
+{
+    int rc = 0;
+    for (int k = 0; k < net->n_layers && rc == 0; k++) {
+        const struct pl_layer *l = &net->layers[forward ? k : net->n_layers - 1 - k];
+        if (l->stage != s) continue;
+        rc = (forward ? l->type->forward : l->type->backward)(net, l, pass);
+    }
+    return rc;
+}
+
+/* F or B of a stage. Experts wait for their loads in between, so their work is no fixed
+ * list. */
+static int stage(const struct pl_net *net, struct pl_pass *pass, int s, bool forward)
+{
+    const struct pl_device *dev = net->dev;
+    if (!dev->begin) return layers(net, pass, s, forward);
+    const struct key key = key_of(pass, s, forward);
+    const bool fixed = !net->model.experts;
+    char name[48];
+    snprintf(name, sizeof name, "%c s%d m%lld", forward ? 'F' : 'B', s,
+             (long long)(pass->batch->index / pass->batch->B));
+    const struct pl_span span = {name, fixed ? &key : NULL, sizeof key};
+    bool done;
+    int rc = dev->begin(&span, &done);
+    if (!rc && !done) rc = layers(net, pass, s, forward);
+    const int ended = dev->end();
+    return rc ? rc : ended;
 }
 
 static int forward(const struct pl_net *net, struct pl_pass *pass)
@@ -58,11 +115,34 @@ static int forward(const struct pl_net *net, struct pl_pass *pass)
     assert((int64_t)batch->B * batch->T <= net->max_rows);
     assert(batch->tokens && batch->targets);
     assert(batch->micro >= 0 && (!batch->micro || batch->B % batch->micro == 0));
-    int rc = 0;
-    for (int i = 0; i < net->n_layers && rc == 0; i++)
-        rc = net->layers[i].type->forward(net, &net->layers[i], pass);
-    sum_up(net, pass);
+    int rc = net->dev->zero(net->sums, PL_NET_SUMS * sizeof *net->sums);
+    for (int s = 0; s < net->problem->n_stages && rc == 0; s++)
+        rc = stage(net, pass, s, true);
     return rc;
+}
+
+/* Of the routers: the terms as they are, and without their coefficients. */
+static void sum_up(const struct pl_net *net, const double terms[2])
+{
+    struct pl_routers *r = &net->problem->routers;
+    const double balance = r->layers * (double)(float)net->model.aux_loss,
+                 z = r->layers * (double)(float)net->model.z_loss; /* as route() */
+    r->aux = terms[0] + terms[1];
+    r->balance = balance > 0 ? terms[0] / balance : NAN;
+    r->z = z > 0 ? terms[1] / z : NAN;
+}
+
+/* The losses of the batch, when its work is done; before, the caller may go on. */
+static int finish(const struct pl_net *net, const struct pl_pass *pass, double *loss)
+{
+    const struct pl_batch *batch = pass->batch;
+    double sums[PL_NET_SUMS];
+    int rc = batch->meanwhile ? batch->meanwhile(batch->context) : 0;
+    if (!rc) rc = net->dev->download(sums, net->sums, sizeof sums);
+    if (rc) return rc;
+    *loss = sums[0] / pass->rows;
+    sum_up(net, sums + 1);
+    return 0;
 }
 
 static int net_gradient(struct pl_problem *p, const struct pl_batch *batch,
@@ -78,10 +158,9 @@ static int net_gradient(struct pl_problem *p, const struct pl_batch *batch,
                            .scale = scale};
     int rc = forward(net, &pass);
     pass.weights = wb;
-    for (int i = net->n_layers - 1; i >= 0 && rc == 0; i--)
-        rc = net->layers[i].type->backward(net, &net->layers[i], &pass);
-    if (rc == 0) *loss = pass.loss;
-    return rc;
+    for (int s = p->n_stages - 1; s >= 0 && rc == 0; s--)
+        rc = stage(net, &pass, s, false);
+    return rc ? rc : finish(net, &pass, loss);
 }
 
 static int net_loss(struct pl_problem *p, const struct pl_batch *batch,
@@ -90,8 +169,7 @@ static int net_loss(struct pl_problem *p, const struct pl_batch *batch,
     struct pl_pass pass = {
         .batch = batch, .rows = batch->B * batch->T, .weights = weights};
     int rc = forward(p->state, &pass);
-    if (rc == 0) *loss = pass.loss;
-    return rc;
+    return rc ? rc : finish(p->state, &pass, loss);
 }
 
 static void net_free(struct pl_problem *p)

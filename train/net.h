@@ -23,7 +23,7 @@
 #include "train/problem.h"
 
 enum { PL_LAYER_PARAMS = 8, PL_LAYER_BUFFERS = 24, PL_LAYER_SCRATCH = 8 };
-enum { PL_NO_PARAM = -1 };
+enum { PL_NO_PARAM = -1, PL_NET_SUMS = 3 };
 
 struct pl_net;
 
@@ -56,8 +56,6 @@ struct pl_pass {
     const float *const *back;    /* backward's, known to the head in forward */
     float *const *grads;         /* NULL: loss only */
     double scale;
-    double loss;       /* set by the head: mean over rows */
-    double balance, z; /* terms of the routers, added up */
 };
 
 struct pl_layer_type {
@@ -91,6 +89,9 @@ struct pl_net {
     float *arena;             /* device memory behind every pointer below */
     size_t arena_floats;
     float *dx; /* (rows, hidden) */
+    /* Device memory, of the batch in flight: [0] loss, summed by the head over rows;
+     * [1] balance and [2] z terms, by routers. */
+    double *sums;
     float *scratch[PL_LAYER_SCRATCH];
 };
 

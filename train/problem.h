@@ -19,6 +19,10 @@ struct pl_batch {
     const int32_t *tokens, *targets; /* (B,T) device memory; NULL for convex problems */
     uint64_t seed;                   /* with index: identity of the sample, for noise */
     int64_t index;
+    /* NULL, or: called when the work of this batch has been issued, before its loss is
+     * waited for (by problems on data). A failure is the batch's. */
+    int (*meanwhile)(void *context);
+    void *context;
 };
 
 /* What the routers of a mixture of experts did with the last batch. balance: 1 when all

@@ -49,14 +49,12 @@ static int chunk(const struct pl_net *net, const struct pl_layer *l,
     /* scale carries "mean over rows" into every gradient; 0 keeps xent from making one
      */
     float scale = pass->grads ? (float)(pass->scale / pass->rows) : 0;
-    double loss;
     int rc = pl_linear(dev, rows, d, vocab, y,
                        pl_net_weight(net, pass, l->param[WHEAD]), 0, logits);
     if (!rc)
-        rc = dev->xent(rows, vocab, logits, pass->batch->targets + first, scale, &loss);
-    if (rc) return rc;
-    pass->loss += loss;
-    if (!pass->grads) return 0;
+        rc = dev->xent(rows, vocab, logits, pass->batch->targets + first, scale,
+                       net->sums);
+    if (rc || !pass->grads) return rc;
     rc = pl_linear_dw(dev, rows, d, vocab, logits, y,
                       pl_net_grad(net, &back, l->param[WHEAD]));
     return rc ? rc
@@ -71,12 +69,10 @@ static int forward(const struct pl_net *net, const struct pl_layer *l,
     const int most = chunk_rows(net);
     int rc =
         pl_norm(net, pass, &l->param[GAIN], l->in, l->buffer[NORMED], l->buffer[STATS]);
-    pass->loss = 0;
     for (int first = 0, rows; first < pass->rows && !rc; first += rows) {
         rows = pass->rows - first < most ? pass->rows - first : most;
         rc = chunk(net, l, pass, first, rows);
     }
-    pass->loss /= pass->rows;
     return rc;
 }
 

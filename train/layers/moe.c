@@ -222,14 +222,13 @@ static int forward_shared(const struct pl_net *net, const struct pl_layer *l,
         return pl_ffn(net, pass, &l->shared, pass->rows, b[NORMED], b[SHARED_INNER],
                       b[SHARED_H], 1, b[OUT]);
     const struct pl_routing r = routing(net, l, pass, true);
-    double none[2];
     int rc = pl_ffn(net, pass, &l->shared, pass->rows, b[NORMED], b[SHARED_INNER],
                     b[SHARED_H], 0, b[SHARED_Y]);
     if (!rc)
         rc = pl_linear(net->dev, pass->rows, m->hidden, 1, b[NORMED],
                        pl_net_weight(net, pass, l->param[SHARED_GATE]), 0,
                        b[GATE_LOGIT]);
-    if (!rc) rc = net->dev->route(&r, b[GATE_LOGIT], NULL, none);
+    if (!rc) rc = net->dev->route(&r, b[GATE_LOGIT], NULL, net->sums + 1);
     return rc ? rc
               : net->dev->combine(r.rows, 1, m->hidden, r.slot, r.weight, b[SHARED_Y],
                                   b[OUT]);
@@ -241,18 +240,15 @@ static int forward(const struct pl_net *net, const struct pl_layer *l,
     const struct pl_routing r = routing(net, l, pass, false);
     const int rows = pass->rows, d = net->model.hidden;
     float *const *b = l->buffer;
-    double terms[2] = {0, 0};
     int rc = pl_norm(net, pass, &l->param[GAIN], l->in, b[NORMED], b[STATS]);
     if (!rc)
         rc = pl_linear(net->dev, rows, d, r.experts, b[NORMED],
                        pl_net_weight(net, pass, l->param[ROUTER]), 0, b[LOGITS]);
     if (!rc)
         rc = net->dev->route(&r, b[LOGITS], pl_net_weight(net, pass, l->param[BALANCE]),
-                             terms);
+                             net->sums + 1);
     if (!rc) rc = pl_net_copy(net, b[OUT], l->in, (size_t)rows * (size_t)d);
     if (!rc) rc = forward_experts(net, l, pass, &r);
-    pass->balance += terms[0];
-    pass->z += terms[1];
     return rc ? rc : forward_shared(net, l, pass);
 }
 
