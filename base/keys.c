@@ -305,9 +305,12 @@ const struct pl_key pl_keys[] = {
 
     NAME("train.device", "host", NULL, "device that computes"),
     NAME("train.precision", "fp32", NULL,
-         "of a model's products and attention. bf16 rounds their two factors to bf16; "
-         "sums, results, weights and all else stay fp32 (PyTorch's autocast also rounds "
-         "results). It needs a CPU with AMX, without which the run is in fp32 and says "
+         "of a model's products and attention; weights, their gradients and optimizers "
+         "are fp32 always. tf32 (cuda): factors of products have 11 bits (PyTorch's "
+         "matmul precision high). bf16 rounds the two factors to bf16, sums are fp32; "
+         "on cuda activations and their gradients are kept in bf16 too (PyTorch's "
+         "autocast, which keeps norms and the loss in fp32), on host all results stay "
+         "fp32, and a CPU with AMX is needed, without which the run is in fp32 and says "
          "so. bf16-emulated gives the same sums on any CPU, slowly"),
     INT("train.updates", "300", 1, 1e9, "", "optimizer updates"),
     INT("train.batch", "16", 1, 1048576, "", "sequences per update, a multiple of m"),

@@ -4,6 +4,7 @@
 #include "base/err.h"
 #include "gpu/cuda_load.h"
 #include "gpu/host.h"
+#include "gpu/host_bf16.h"
 
 #include <string.h>
 
@@ -30,4 +31,27 @@ size_t pl_device_scratch(const struct pl_device *device, int T, int head_dim)
 {
     if (!device->host_memory || !strcmp(device->name, "ref")) return 0;
     return (size_t)pl_pool_threads() * pl_host_scratch_bytes(T, head_dim);
+}
+
+const char *const pl_precision_names[] = {"fp32", "tf32", "bf16", "bf16-emulated",
+                                          NULL};
+static const char *const have_it[] = {"all", "cuda", "host and cuda", "host"};
+
+int pl_device_precision(const struct pl_device *device, const char *precision,
+                        const struct pl_device **out)
+{
+    int i = 0;
+    while (pl_precision_names[i] && strcmp(pl_precision_names[i], precision)) i++;
+    if (!pl_precision_names[i])
+        return pl_fail_unknown(PL_EUNSUP, "precision", "precision", precision,
+                               pl_precision_names);
+    for (const struct pl_device *d = device; d; d = d->twin) {
+        if (strcmp(d->precision, precision)) continue;
+        *out = d;
+        return 0;
+    }
+    if (device == &pl_device_host && strcmp(precision, "tf32"))
+        return pl_host_precision(precision, out);
+    return pl_fail(PL_EUNSUP, "%s is there for the device %s, not for %s", precision,
+                   have_it[i], device->name);
 }

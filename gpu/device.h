@@ -81,6 +81,9 @@ struct pl_device {
     const char *name, *summary;
     bool host_memory;  /* alloc() returns memory the CPU may touch */
     size_t real_bytes; /* of an element of an activation: 4 (float) or 2 (bf16) */
+    const char *precision;        /* what a model computes in: fp32, tf32 or bf16 */
+    const struct pl_device *twin; /* the same memory and float operations in another
+                                     precision, or NULL: a chain */
 
     int (*open)(void); /* before first use; errors PL_ENODEV with the reason */
     void (*close)(void);
@@ -134,6 +137,11 @@ struct pl_device {
     int (*syrk)(bool ta, int n, int k, float alpha, const float *A, int lda, float beta,
                 float *C, int ldc);
 
+    /* AdamW (torch form), n elements: m, v updated;
+     * u = eta/bc1 m / (sqrt(v)/sqrt(bc2) + eps) + eta decay w. */
+    int (*adamw)(size_t n, const struct pl_adamw_args *args, const float *g,
+                 const float *w, float *m, float *v, float *u);
+
     /* One of the products of a layer, c = a b + beta c as enum pl_product says; a, b, c
      * are x W y, dy W dx, dy x dW: W and dW float, all others real. beta = 0 never
      * reads c. */
@@ -152,6 +160,11 @@ struct pl_device {
                  float *out);
     int (*embed_back)(int rows, int d, const int32_t *tokens, const float *dout,
                       float *dtable);
+
+    /* y (rows,d) += x[r % period] for each row r: a bias (period 1), learned positions;
+     * x and dx are float. back: dx (period,d) += sums of dy's rows (row order). */
+    int (*add_rows)(int rows, int period, int d, const float *x, float *y);
+    int (*add_rows_back)(int rows, int period, int d, const float *dy, float *dx);
 
     /* y = x / rms(x) * gain, rstd (rows) = (mean x^2 + eps)^-1/2.
      * back: dx += ..., dgain (d) += ... (row order). */
@@ -178,11 +191,6 @@ struct pl_device {
                     const float *gain, float *y, float *rstd);
     int (*headnorm_back)(int rows, int n_heads, int d, int ld, const float *x,
                          const float *gain, const float *rstd, float *g, float *dgain);
-
-    /* y (rows,d) += x[r % period] for each row r: a bias (period 1), learned positions.
-     * back: dx (period,d) += sums of dy's rows (row order). */
-    int (*add_rows)(int rows, int period, int d, const float *x, float *y);
-    int (*add_rows_back)(int rows, int period, int d, const float *dy, float *dx);
 
     /* Every row's experts: the largest s + bias (bias (experts), NULL: 0), of equals
      * the lower number. terms[2], device memory, += balance and z, times their
@@ -231,11 +239,6 @@ struct pl_device {
      * 0 the logits are overwritten with scale * (softmax - onehot). */
     int (*xent)(int rows, int vocab, float *logits, const int32_t *targets, float scale,
                 double *sum);
-
-    /* AdamW (torch form), n elements: m, v updated;
-     * u = eta/bc1 m / (sqrt(v)/sqrt(bc2) + eps) + eta decay w. */
-    int (*adamw)(size_t n, const struct pl_adamw_args *args, const float *g,
-                 const float *w, float *m, float *v, float *u);
 };
 
 /* `ref` plain loops with double accumulation, the oracle; `host` OpenBLAS and vector
@@ -256,12 +259,14 @@ int pl_device_get(const char *name, const struct pl_device **device);
  * base/pool.h together, for attention up to this shape; other devices 0. */
 size_t pl_device_scratch(const struct pl_device *device, int T, int head_dim);
 
-extern const char *const pl_precision_names[]; /* fp32 bf16 bf16-emulated */
-/* The device whose gemm and attention compute in a precision, the same memory and other
- * operations: fp32 is the device itself. bf16 (host only): both factors of a product
- * are rounded to bf16 (nearest even), sums are float, on AMX; bf16-emulated: the same
- * sums, slowly, on any CPU. What must be exact to float (optimizers) is left to the
- * device itself. Errors: PL_EUNSUP: another device; PL_ENODEV with the reason: bf16
+extern const char *const pl_precision_names[]; /* fp32 tf32 bf16 bf16-emulated */
+/* The device in a precision, one of its twins (of host: host_bf16.h); fp32 is the device
+ * itself. What must be exact to float (optimizers) is left to the device itself.
+ * tf32 (cuda): the factors of `product` have 11 bits, all else is fp32. bf16 on cuda:
+ * activations and their gradients are bf16, `product` and attention take bf16 factors,
+ * sums are float. bf16 on host: both factors of a product are rounded to bf16 (nearest
+ * even), sums and all else are float, on AMX; bf16-emulated: the same sums, slowly, on
+ * any CPU. Errors: PL_EUNSUP: not on this device; PL_ENODEV with the reason: bf16
  * without AMX. */
 int pl_device_precision(const struct pl_device *device, const char *precision,
                         const struct pl_device **out);

@@ -118,7 +118,8 @@ static void host_describe(char *text, size_t n)
 #define SET(p, title)                                                                  \
     {                                                                                  \
         .name = "host", .summary = title, .host_memory = true,                         \
-        .real_bytes = sizeof(float), .open = host_open, .close = host_close,           \
+        .real_bytes = sizeof(float), .precision = "fp32", .open = host_open,           \
+        .close = host_close,                                                           \
         .describe = host_describe, .alloc = pl_hostmem_alloc,                          \
         .release = pl_hostmem_release, .upload = pl_hostmem_copy,                      \
         .download = pl_hostmem_copy, .copy = pl_hostmem_copy, .zero = pl_hostmem_zero, \

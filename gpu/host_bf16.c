@@ -58,6 +58,7 @@ DESCRIBE(plain, "emulated in plain C")
     do {                                                          \
         set[at] = pl_device_host;                                 \
         set[at].summary = title;                                  \
+        set[at].precision = "bf16";                               \
         set[at].describe = describe_##kind;                       \
         set[at].gemm = pl_bf16_##kind##_gemm;                     \
         set[at].product = pl_bf16_##kind##_product;               \
@@ -92,19 +93,9 @@ bool pl_host_amx(const char **reason)
     return !why_no_amx;
 }
 
-const char *const pl_precision_names[] = {"fp32", "bf16", "bf16-emulated", NULL};
-
-int pl_device_precision(const struct pl_device *device, const char *precision,
-                        const struct pl_device **out)
+int pl_host_precision(const char *precision, const struct pl_device **out)
 {
     const char *reason;
-    if (!strcmp(precision, "fp32")) {
-        *out = device;
-        return 0;
-    }
-    if (device != &pl_device_host)
-        return pl_fail(PL_EUNSUP, "bf16 is there for the device host, not for %s",
-                       device->name);
     bool amx = pl_host_amx(&reason);
     if (strcmp(precision, "bf16")) {
         *out = sets[amx ? 1 : 0];

@@ -24,6 +24,9 @@ PL_BF16_OPS(pl_bf16_plain_)
 /* May this process use AMX? Asks the kernel the first time. reason: why not. */
 bool pl_host_amx(const char **reason);
 
+/* pl_device_precision() of host, bf16 or bf16-emulated. */
+int pl_host_precision(const char *precision, const struct pl_device **out);
+
 /* Complete devices, NULL-terminated, fastest first, those that this CPU runs; the last
  * two (x86-64: AVX-512, plain) emulate. */
 const struct pl_device *const *pl_host_bf16_sets(void);

@@ -1,12 +1,14 @@
 /* The operations of gpu/device.h as one list (name, parameters, arguments), so that a
- * device's files declare, forward and tabulate them without repeating it. */
+ * device's files declare, forward and tabulate them without repeating it. The order is
+ * that of the members (C++ wants it). */
 #ifndef PL_GPU_OPS_H
 #define PL_GPU_OPS_H
 
 #include "gpu/device.h"
 
 /* clang-format off */
-#define PL_OPS(X, p)                                                                   \
+/* On float only. */
+#define PL_OPS_FLOAT(X, p)                                                             \
     X(p, gemm, (bool ta, bool tb, int M, int N, int K, float alpha, const float *A,    \
                 int lda, const float *B, int ldb, float beta, float *C, int ldc),      \
       (ta, tb, M, N, K, alpha, A, lda, B, ldb, beta, C, ldc))                          \
@@ -23,15 +25,26 @@
     X(p, syrk, (bool ta, int n, int k, float alpha, const float *A, int lda,           \
                 float beta, float *C, int ldc),                                        \
       (ta, n, k, alpha, A, lda, beta, C, ldc))                                         \
+    X(p, adamw, (size_t n, const struct pl_adamw_args *args, const float *g,           \
+                 const float *w, float *m, float *v, float *u),                        \
+      (n, args, g, w, m, v, u))
+/* On activations, or activations and float. */
+#define PL_OPS_PRODUCT(X, p)                                                           \
     X(p, product, (enum pl_product which, int rows, int in, int out, const float *a,   \
                    const float *b, float beta, float *c),                              \
-      (which, rows, in, out, a, b, beta, c))                                           \
+      (which, rows, in, out, a, b, beta, c))
+#define PL_OPS_ROWS(X, p)                                                              \
     X(p, gather, (int n, int d, const int32_t *from, const float *x, float *y),        \
       (n, d, from, x, y))                                                              \
     X(p, embed, (int rows, int d, const int32_t *tokens, const float *table,           \
                  float *out), (rows, d, tokens, table, out))                           \
     X(p, embed_back, (int rows, int d, const int32_t *tokens, const float *dout,       \
                       float *dtable), (rows, d, tokens, dout, dtable))                 \
+    X(p, add_rows, (int rows, int period, int d, const float *x, float *y),            \
+      (rows, period, d, x, y))                                                         \
+    X(p, add_rows_back, (int rows, int period, int d, const float *dy, float *dx),     \
+      (rows, period, d, dy, dx))
+#define PL_OPS_NORM(X, p)                                                              \
     X(p, rmsnorm, (int rows, int d, float eps, const float *x, const float *gain,      \
                    float *y, float *rstd), (rows, d, eps, x, gain, y, rstd))           \
     X(p, rmsnorm_back, (int rows, int d, const float *x, const float *gain,            \
@@ -50,21 +63,19 @@
     X(p, headnorm_back, (int rows, int n_heads, int d, int ld, const float *x,         \
                          const float *gain, const float *rstd, float *g,               \
                          float *dgain),                                                \
-      (rows, n_heads, d, ld, x, gain, rstd, g, dgain))                                 \
-    X(p, add_rows, (int rows, int period, int d, const float *x, float *y),            \
-      (rows, period, d, x, y))                                                         \
-    X(p, add_rows_back, (int rows, int period, int d, const float *dy, float *dx),     \
-      (rows, period, d, dy, dx))                                                       \
-    X(p, route, (const struct pl_routing *route, const float *logits,                    \
+      (rows, n_heads, d, ld, x, gain, rstd, g, dgain))
+#define PL_OPS_MOE(X, p)                                                               \
+    X(p, route, (const struct pl_routing *route, const float *logits,                  \
                  const float *bias, double *terms), (route, logits, bias, terms))      \
-    X(p, route_back, (const struct pl_routing *route, const float *logits,               \
+    X(p, route_back, (const struct pl_routing *route, const float *logits,             \
                       const float *dweight, float factor, float *dlogits),             \
       (route, logits, dweight, factor, dlogits))                                       \
     X(p, combine, (int rows, int n, int d, const int32_t *slot, const float *w,        \
                    const float *x, float *y), (rows, n, d, slot, w, x, y))             \
     X(p, combine_back, (int rows, int n, int d, const int32_t *slot, const float *w,   \
                         const float *x, const float *dy, float *dx, float *dw),        \
-      (rows, n, d, slot, w, x, dy, dx, dw))                                            \
+      (rows, n, d, slot, w, x, dy, dx, dw))
+#define PL_OPS_ATTENTION(X, p)                                                         \
     X(p, rope, (int rows, int T, int n_heads, int head_dim, int ld, double theta,      \
                 int direction, float *x),                                              \
       (rows, T, n_heads, head_dim, ld, theta, direction, x))                           \
@@ -72,7 +83,8 @@
                      float *out, float *lse), (shape, qkv, out, lse))                  \
     X(p, attention_back, (const struct pl_attention_shape *shape, const float *qkv,    \
                           const float *out, const float *lse, const float *dout,       \
-                          float *dqkv), (shape, qkv, out, lse, dout, dqkv))            \
+                          float *dqkv), (shape, qkv, out, lse, dout, dqkv))
+#define PL_OPS_POINT(X, p)                                                             \
     X(p, swiglu, (int rows, int f, const float *gate_up, float *h),                    \
       (rows, f, gate_up, h))                                                           \
     X(p, swiglu_back, (int rows, int f, const float *gate_up, const float *dh,         \
@@ -81,10 +93,11 @@
     X(p, gelu_back, (size_t n, const float *x, const float *dy, float *dx),            \
       (n, x, dy, dx))                                                                  \
     X(p, xent, (int rows, int vocab, float *logits, const int32_t *targets,            \
-                float scale, double *sum), (rows, vocab, logits, targets, scale, sum)) \
-    X(p, adamw, (size_t n, const struct pl_adamw_args *args, const float *g,           \
-                 const float *w, float *m, float *v, float *u),                        \
-      (n, args, g, w, m, v, u))
+                float scale, double *sum), (rows, vocab, logits, targets, scale, sum))
+
+#define PL_OPS(X, p)                                                                   \
+    PL_OPS_FLOAT(X, p) PL_OPS_PRODUCT(X, p) PL_OPS_ROWS(X, p) PL_OPS_NORM(X, p)        \
+    PL_OPS_MOE(X, p) PL_OPS_ATTENTION(X, p) PL_OPS_POINT(X, p)
 /* clang-format on */
 
 /* The operation `product` where activations are float, by a gemm. */

@@ -82,6 +82,7 @@ const struct pl_device pl_device_ref = {
     .summary = "plain loops with double accumulation, the oracle of the other devices",
     .host_memory = true,
     .real_bytes = sizeof(float),
+    .precision = "fp32",
     .open = ref_open,
     .close = ref_close,
     .describe = ref_describe,

@@ -59,8 +59,10 @@ bad() { # TEXT NAME ARGS...
   [ $? = 2 ] && grep -q -- "$text" err.txt && [ "$(wc -l < err.txt)" = 1 ] && [ ! -e x.h5 ]
   ok $? "$name"
 }
-bad 'train.precision: bf16 is there for the device host, not for ref' "ref has no bf16" \
+bad 'train.precision: bf16 is there for the device host and cuda, not for ref' "ref has no bf16" \
   --set train.device=ref --set train.precision=bf16
+bad 'train.precision: tf32 is there for the device cuda, not for host' "host has no tf32" \
+  --set train.precision=tf32
 bad "did you mean 'bf16'" "unknown precision" --set train.precision=bf61
 $PIPELAG run tiny.yaml -o q.h5 --set problem.name=quadratic --set train.precision=bf16-emulated \
   > q.txt 2> q.err
