@@ -324,6 +324,9 @@ const struct pl_key pl_keys[] = {
          "it is not given: only inf and NaN"),
     BOOL("train.replay", "no",
          "run microbatches one by one even where they could fuse"),
+    INT("train.at_once", "0", 0, 1048576, "",
+        "sequences computed at once at most, whose activations take memory; the "
+        "gradient of an update is summed up; 0: all that read the same weights"),
     REAL("train.checkpoint_s", "10", 0, 1e9, "s", "seconds between checkpoints"),
     INT("train.checkpoint_updates", "0", 0, 1e9, "updates",
         "also a checkpoint every so many; 0: by time only"),

@@ -113,7 +113,7 @@ static void announce(const struct pl_session *s)
            "most",
            pl_session_jobs(s), s->experiment.n_arms, s->experiment.n_seeds,
            s->n_workers, on, s->n_threads, s->n_threads > 1 ? "s" : "",
-           pl_units_format_bytes((double)s->bytes, text, sizeof text));
+           pl_units_format_bytes((double)s->largest->bytes, text, sizeof text));
 }
 
 static bool any_evaluation(const struct pl_session *s)

@@ -90,11 +90,20 @@ int pl_job_run(const struct pl_experiment *e, int job, const char *checkpoint,
                void (*on_eval)(void *, const struct pl_eval *), void *context,
                struct pl_run_result *out);
 
+/* What a job of an arm will take. */
+struct pl_probe {
+    struct pl_run_memory memory;
+    size_t bytes; /* in all */
+    bool host;    /* of the machine's own memory, not a device's */
+    int at_once;  /* sequences of the largest batch */
+    int fits;     /* more than are free: the largest train.at_once that would fit, with */
+    size_t fits_bytes;          /* so many; 0: none does */
+    enum pl_fidelity fidelity;
+    char device[256]; /* name, kernels, libraries */
+};
+
 /* Everything that would make a job of the arm fail: data, device, what cannot be
- * combined. Predict the bytes one job will hold, and how many of them are the machine's
- * own memory; describe the device (name, kernels, libraries) in at most n characters.
- */
-int pl_arm_probe(const struct pl_arm *arm, size_t *bytes, size_t *host_bytes,
-                 char *device, size_t n);
+ * combined; and what it will take. Allocates no workspace. */
+int pl_arm_probe(const struct pl_arm *arm, struct pl_probe *out);
 
 #endif

@@ -92,7 +92,7 @@ static void close_parts(struct parts *p)
     if (p->device) p->device->close();
 }
 
-/* tell: of what is computed otherwise than asked. */
+/* All but the problem. tell: of what is computed otherwise than asked. */
 static int open_parts(const struct pl_arm *arm, bool tell, struct parts *p)
 {
     const struct pl_config *c = arm->config;
@@ -104,10 +104,7 @@ static int open_parts(const struct pl_arm *arm, bool tell, struct parts *p)
     p->products = p->device;
     if (!rc && pl_setup_problem_type(c)->on_data)
         rc = pl_setup_precision(c, p->device, tell, &p->products);
-    if (!rc)
-        rc = pl_setup_problem(c, &arm->model, p->products, arm->versions.stages,
-                              &p->problem);
-    return rc ? rc : pl_setup_weights(c, &arm->model, p->problem, &p->weights);
+    return rc;
 }
 
 static int load_weights(void *files, float *const *blocks)
@@ -185,6 +182,7 @@ static void fill_spec(const struct pl_arm *arm, const struct parts *p,
         .versions = &arm->versions,
         .fidelity = fidelity_of(arm),
         .batch = (int)pl_config_int(c, "train.batch"),
+        .at_once = (int)pl_config_int(c, "train.at_once"),
         .T = (int)pl_config_int(c, "train.seq"),
         .decay_stale = !strcmp(pl_config_text(c, "optimizer.decay_at"), "stale"),
         .optim = pl_setup_optim(c),
@@ -206,21 +204,78 @@ static void fill_spec(const struct pl_arm *arm, const struct parts *p,
     };
 }
 
-int pl_arm_probe(const struct pl_arm *arm, size_t *bytes, size_t *host_bytes,
-                 char *device, size_t n)
+/* Load balance is taken over a microbatch, so its sequences stay together. */
+static int check_at_once(const struct pl_arm *arm, const struct pl_run_spec *spec)
+{
+    const int part = spec->batch / spec->versions->m;
+    bool whole = arm->model.experts && arm->model.aux_loss > 0 && !arm->model.seq_aux;
+    if (!spec->data || !whole || !spec->at_once || spec->at_once >= part) return 0;
+    return pl_fail(PL_ECONFIG,
+                   "%s: train.at_once is %d, expected at least the %d sequences of a "
+                   "microbatch, over which model.aux_loss_coef balances (model.seq_aux "
+                   "balances over each sequence)",
+                   pl_config_where(arm->config, "train.at_once"), spec->at_once, part);
+}
+
+/* The problem, for what spec hands it at once, and its weights. */
+static int open_problem(const struct pl_arm *arm, bool dry, struct parts *p,
+                        struct pl_run_spec *spec)
+{
+    const struct pl_config *c = arm->config;
+    int rc = check_at_once(arm, spec);
+    pl_problem_free(p->problem);
+    spec->problem = p->problem = NULL;
+    if (!rc)
+        rc = pl_setup_problem(c, &arm->model, p->products, arm->versions.stages,
+                              pl_run_at_once(spec), dry, &p->problem);
+    spec->problem = p->problem;
+    if (rc || p->weights) return rc;
+    return pl_setup_weights(c, &arm->model, p->problem, &p->weights);
+}
+
+/* The largest train.at_once that fits into `bytes`, 0: none. */
+static void find_fitting(const struct pl_arm *arm, size_t bytes, struct parts *p,
+                         struct pl_run_spec spec, struct pl_probe *out)
+{
+    int fits = 0, most = out->at_once;
+    while (most - fits > 1) { /* fits does or is too few, most does not */
+        spec.at_once = fits + (most - fits) / 2;
+        const bool too_few = open_problem(arm, true, p, &spec) != 0;
+        const size_t need = too_few ? 0 : pl_run_bytes(&spec);
+        if (need > bytes) {
+            most = spec.at_once;
+            continue;
+        }
+        fits = spec.at_once;
+        if (too_few) continue;
+        out->fits = pl_run_at_once(&spec);
+        out->fits_bytes = need;
+    }
+}
+
+int pl_arm_probe(const struct pl_arm *arm, struct pl_probe *out)
 {
     struct parts p = {0};
     struct pl_run_spec spec;
+    *out = (struct pl_probe){0};
     int rc = open_parts(arm, true, &p);
     if (!rc) {
         fill_spec(arm, &p, &spec);
-        rc = pl_run_check(&spec);
+        rc = open_problem(arm, true, &p, &spec);
+    }
+    if (!rc) {
+        rc = pl_run_memory(&spec, &out->memory);
         if (rc) rc = pl_fail(rc, "%s: %s", arm->name, pl_error_text());
     }
     if (!rc) {
-        *bytes = pl_run_bytes(&spec);
-        *host_bytes = p.device->host_memory ? *bytes : 0;
-        p.products->describe(device, n);
+        out->bytes = pl_run_bytes(&spec);
+        out->at_once = pl_run_at_once(&spec);
+        out->fidelity = spec.fidelity;
+        out->host = p.device->host_memory;
+        p.products->describe(out->device, sizeof out->device);
+        const double left = pl_memory_available();
+        if (out->host && (double)out->bytes > left && spec.data)
+            find_fitting(arm, (size_t)left, &p, spec, out);
     }
     close_parts(&p);
     return rc;
@@ -283,9 +338,12 @@ int pl_job_run(const struct pl_experiment *e, int job, const char *checkpoint,
     int rc = open_parts(arm, false, &p);
     if (!rc && data_of(&p) != arm->data)
         rc = pl_fail(PL_EINPUT, "%s: the data has changed since the start", arm->name);
+    struct pl_run_spec spec;
     if (!rc) {
-        struct pl_run_spec spec;
         fill_spec(arm, &p, &spec);
+        rc = open_problem(arm, false, &p, &spec);
+    }
+    if (!rc) {
         spec.load = p.weights ? load_weights : NULL;
         spec.save = e->save ? save_weights : NULL;
         spec.files = &p;

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/err.h"
@@ -15,7 +14,6 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/mpi.h"
-#include "base/pool.h"
 #include "cli/report.h"
 #include "cli/setup_problem.h"
 #include "traces/record.h"
@@ -36,7 +34,8 @@ struct pl_trace *pl_session_trace(const struct pl_session *s, const char *status
     struct pl_trace *t = pl_trace_new();
     char *given = pl_config_dump(s->config, true),
          *all = pl_config_dump(s->config, false);
-    pl_record_provenance(t, s->command, given, all, s->device);
+    pl_record_provenance(t, s->command, given, all,
+                         s->probes[s->experiment.n_arms - 1].device);
     pl_trace_attr_text(t, "/", "title", pl_config_title(s->config));
     pl_trace_attr_text(t, "/", "status", status);
     free(given);
@@ -67,52 +66,6 @@ int pl_session_write_partial(struct pl_session *s)
     return rc;
 }
 
-struct probed {
-    int rc;
-    size_t bytes, host_bytes;
-    char text[1024];
-    char device[sizeof((struct pl_session *)NULL)->device];
-};
-
-static void probe_arms(const struct pl_session *s, struct probed *p)
-{
-    int threads = (int)pl_config_int(s->config, "train.threads");
-    pl_pool_threads_set(threads ? threads : pl_pool_cores());
-    for (int i = 0; !p->rc && i < s->experiment.n_arms; i++) {
-        size_t bytes = 0, host_bytes = 0;
-        p->rc = pl_arm_probe(&s->experiment.arms[i], &bytes, &host_bytes, p->device,
-                             sizeof p->device);
-        if (bytes > p->bytes) p->bytes = bytes;
-        if (host_bytes > p->host_bytes) p->host_bytes = host_bytes;
-    }
-    if (p->rc) snprintf(p->text, sizeof p->text, "%s", pl_error_text());
-}
-
-/* Inputs must be right before any output is touched. In a process of its own: workers
- * are forked, and a process whose parent has opened a GPU cannot use it. */
-static int probe(struct pl_session *s)
-{
-    struct probed p = {0};
-    int ends[2];
-    if (pipe(ends)) return pl_fail(PL_EIO, "pipe: %s", strerror(errno));
-    pid_t child = fork();
-    if (child == 0) {
-        probe_arms(s, &p);
-        _exit(write(ends[1], &p, sizeof p) != sizeof p); /* below PIPE_BUF: whole */
-    }
-    close(ends[1]);
-    ssize_t n = child < 0 ? -1 : read(ends[0], &p, sizeof p);
-    close(ends[0]);
-    if (child > 0)
-        while (waitpid(child, NULL, 0) < 0 && errno == EINTR)
-            ;
-    if (n != sizeof p) return pl_fail(PL_EIO, "checking data and device failed");
-    s->bytes = p.bytes;
-    s->host_bytes = p.host_bytes;
-    memcpy(s->device, p.device, sizeof s->device);
-    return p.rc ? pl_fail(p.rc, "%s", p.text) : 0;
-}
-
 /* Not to learn after hours of training that there is no table: try it without results.
  */
 static int try_report(const struct pl_session *s)
@@ -121,35 +74,6 @@ static int try_report(const struct pl_session *s)
     int rc = pl_report_new(&s->experiment, s->results, &report);
     if (!rc) pl_report_free(&report);
     return rc;
-}
-
-/* How many jobs at a time; their memory must be there before any of them starts. */
-static int choose_workers(struct pl_session *s)
-{
-    char what[64];
-    int n = (int)pl_config_int(s->config, "train.workers"), beside = pl_mpi_beside();
-    int rank, ranks, rc = pl_mpi_launched(&rank, &ranks);
-    if (rc) return rc;
-    if (!n) n = pl_pool_cores();
-    if (n > pl_session_jobs(s)) n = pl_session_jobs(s);
-    s->n_workers = n < 1 ? 1 : n;
-    snprintf(what, sizeof what, "training, %d runs at a time (train.workers),",
-             s->n_workers);
-    if (ranks > 1) {
-        s->n_workers = 1;
-        snprintf(what, sizeof what, "training, %d ranks on this machine,", beside);
-    }
-    return pl_memory_check((double)s->host_bytes * s->n_workers * beside, what);
-}
-
-/* Independent runs use cores best, so threads share only those that runs leave. */
-static void choose_threads(struct pl_session *s)
-{
-    int given = (int)pl_config_int(s->config, "train.threads"), left = 0;
-    for (int j = 0; j < pl_session_jobs(s); j++) left += !s->finished[j];
-    int runs = (left < s->n_workers ? left : s->n_workers) * pl_mpi_beside();
-    s->n_threads = given ? given : pl_pool_cores() / (runs < 1 ? 1 : runs);
-    if (s->n_threads < 1) s->n_threads = 1;
 }
 
 static int check_folder(const struct pl_session *s)
@@ -335,15 +259,15 @@ int pl_session_open(struct pl_session *s)
     if (rc) return rc;
     rc = try_report(s);
     if (!rc) rc = pl_experiment_data(&s->experiment);
-    if (!rc) rc = probe(s);
-    if (!rc) rc = choose_workers(s);
+    if (!rc) rc = pl_session_probe(s);
+    if (!rc) rc = pl_session_workers(s);
     if (!rc) rc = check_output(s);
     for (int j = 0; s->save && j < pl_session_jobs(s) && !rc; j++)
         rc = check_save(s, j);
     if (!rc) rc = open_progress(s);
     if (!rc) rc = open_folder(s);
     if (!rc) rc = open_save(s);
-    choose_threads(s);
+    pl_session_threads(s);
     s->snapshot = pl_clock();
     return rc;
 }
@@ -356,7 +280,7 @@ int pl_session_join(struct pl_session *s)
     pl_session_load(s);
     for (int j = 0; s->save && j < pl_session_jobs(s); j++)
         s->finished[j] &= pl_job_saved(&s->experiment, j, true);
-    choose_threads(s);
+    pl_session_threads(s);
     return 0;
 }
 
@@ -383,6 +307,7 @@ void pl_session_close(struct pl_session *s)
     free(s->results);
     free(s->checkpoints);
     free(s->finished);
+    free(s->probes);
     free(s->folder);
     free(s->command);
     if (s->progress) fclose(s->progress);

@@ -21,8 +21,8 @@ struct pl_session {
     FILE *progress;                /* JSON lines for onlookers: OUTPUT.progress.jsonl */
     int n_workers, n_threads;      /* jobs at a time, threads of each */
     double snapshot;               /* clock of the last partial trace */
-    char device[256];              /* what computes, in words */
-    size_t bytes, host_bytes;      /* most that one job will hold, and on the host */
+    struct pl_probe *probes;        /* [arms] what their jobs take; NULL: a joined rank */
+    const struct pl_probe *largest; /* on the host, or of all when none is */
 };
 
 static inline int pl_session_jobs(const struct pl_session *s)
@@ -48,6 +48,15 @@ int pl_session_open(struct pl_session *s);
 /* The same on a rank of an MPI job that is not the first, when the first has opened: the
  * experiment and the paths; touches no file. */
 int pl_session_join(struct pl_session *s);
+/* Parts of pl_session_open (session_probe.c). What jobs take, and is there anything
+ * that would make one fail? In a process of its own: workers are forked, and a process
+ * whose parent has opened a GPU cannot use it. How many jobs at a time; their memory
+ * must be there before any of them starts: PL_EMEM with the nearest value that fits.
+ * Threads of a job: independent runs use cores best, so threads share only those that
+ * runs leave. */
+int pl_session_probe(struct pl_session *s);
+int pl_session_workers(struct pl_session *s);
+void pl_session_threads(struct pl_session *s);
 /* Results from the checkpoints, as far as they go. */
 void pl_session_load(struct pl_session *s);
 /* Everything so far as a trace with this status; caller frees. */

@@ -35,11 +35,11 @@ static int read_values(const struct pl_config *config, struct pl_spectrum *spect
     return rc;
 }
 
-static struct pl_problem_spec read_spec(const struct pl_config *c)
+static struct pl_problem_spec read_spec(const struct pl_config *c, int max_B)
 {
     return (struct pl_problem_spec){
         .type = pl_setup_problem_type(c),
-        .max_B = (int)pl_config_int(c, "train.batch"),
+        .max_B = max_B,
         .T = (int)pl_config_int(c, "train.seq"),
         .seed = (uint64_t)pl_config_int(c, "problem.seed"),
         .size = (int)pl_config_int(c, "problem.size"),
@@ -65,11 +65,13 @@ static struct pl_problem_spec read_spec(const struct pl_config *c)
 }
 
 int pl_setup_problem(const struct pl_config *config, const struct pl_model *model,
-                     const struct pl_device *device, int P, struct pl_problem **out)
+                     const struct pl_device *device, int P, int max_B, bool dry,
+                     struct pl_problem **out)
 {
     double *values;
-    struct pl_problem_spec spec = read_spec(config);
+    struct pl_problem_spec spec = read_spec(config, max_B);
     spec.model = model;
+    spec.dry = dry;
     *out = NULL;
     int rc = read_values(config, &spec.spectrum, &values);
     if (!rc) rc = spec.type->open(&spec, device, P, out);
@@ -83,7 +85,7 @@ int pl_setup_problem_known(const struct pl_config *config, int P,
     struct pl_problem *p;
     *known = (struct pl_problem_known){NAN, NAN, NAN};
     if (pl_setup_problem_type(config)->on_data) return 0;
-    int rc = pl_setup_problem(config, NULL, &pl_device_ref, P, &p);
+    int rc = pl_setup_problem(config, NULL, &pl_device_ref, P, 1, true, &p);
     if (rc) return rc;
     *known = pl_problem_known(p);
     pl_problem_free(p);

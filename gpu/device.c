@@ -30,7 +30,8 @@ int pl_device_get(const char *name, const struct pl_device **device)
 size_t pl_device_scratch(const struct pl_device *device, int T, int head_dim)
 {
     if (!device->host_memory || !strcmp(device->name, "ref")) return 0;
-    return (size_t)pl_pool_threads() * pl_host_scratch_bytes(T, head_dim);
+    const bool bf16 = device->attention != pl_device_host.attention;
+    return (size_t)pl_pool_threads() * pl_host_scratch_bytes(T, head_dim, bf16);
 }
 
 const char *const pl_precision_names[] = {"fp32", "tf32", "bf16", "bf16-emulated",

@@ -55,11 +55,18 @@ float *pl_host_scratch(size_t floats)
 }
 
 /* What attention takes with AVX-512, whose blocks are the largest: two factors of
- * (head_dim,T) in panels of 12, two blocks of scores (T,64), and blocks of queries. */
-size_t pl_host_scratch_bytes(int T, int head_dim)
+ * (head_dim,T) in panels of 12, two blocks of scores (T,64), and blocks of queries. In
+ * bf16 three factors and three blocks of scores in words of 2 bytes, two blocks of them
+ * in floats. What products pack fits in SCRATCH: 256 x (512 + 480) floats, or 512 x
+ * 1024 words. */
+size_t pl_host_scratch_bytes(int T, int head_dim, bool bf16)
 {
     size_t t = (size_t)T, dim = (size_t)head_dim;
     size_t floats = 2 * (t + 1) * (dim + 12 + 64) + 5 * 64 * (dim + 64);
+    if (bf16) {
+        t = (t + 31) / 32 * 32, dim = (dim + 31) / 32 * 32;
+        floats = t * (3 * dim / 2 + 7 * 64 / 2) + 6 * 64 * dim / 2;
+    }
     size_t bytes = floats * sizeof(float);
     return bytes > SCRATCH ? bytes : SCRATCH;
 }

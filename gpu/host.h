@@ -25,7 +25,7 @@ void pl_host_rows(size_t n, size_t width, pl_host_work *work, void *args);
 float *pl_host_scratch(size_t floats);
 
 /* The most of it that an operation takes in one thread, in bytes. */
-size_t pl_host_scratch_bytes(int T, int head_dim);
+size_t pl_host_scratch_bytes(int T, int head_dim, bool bf16);
 
 /* The sets: complete devices that differ in the operations only. NULL-terminated, best
  * first, those that this CPU runs. */

@@ -40,20 +40,17 @@ static void *on_device(const struct pl_device *dev, size_t bytes)
 
 static void build(struct built *b, char **settings, int n, const char *device, int P)
 {
-    char *batch = pl_strdup("train.batch=1");
     pl_cmd_register_families();
     b->config = pl_config_new();
-    must(pl_config_set(b->config, batch, "test"));
     for (int i = 0; i < n; i++) must(pl_config_set(b->config, settings[i], "test"));
     must(pl_config_resolve(b->config));
     must(pl_model_read(b->config, &b->model));
     must(pl_device_get(device, &b->device));
-    must(pl_setup_problem(b->config, &b->model, b->device, P, &b->problem));
+    must(pl_setup_problem(b->config, &b->model, b->device, P, 1, false, &b->problem));
     b->blocks = PL_NEW(P, float *);
     for (int s = 0; s < P; s++)
         b->blocks[s] =
             on_device(b->device, sizeof(float) * b->problem->stage_floats[s]);
-    free(batch);
 }
 
 static void drop(struct built *b)

@@ -21,6 +21,7 @@ struct setting {
     int64_t tau[2];
     int m;
     bool tied, replay;
+    int at_once;
 };
 
 static const struct pl_model decoder = {.layers = 2,
@@ -49,26 +50,27 @@ static int train(const struct setting *set, struct pl_run_result *r)
     struct pl_data *data;
     struct pl_versions v;
     must(pl_device_get(set->device, &device));
-    must(pl_problem_llama(device, &model, 2, BATCH, T, &problem));
     must(pl_data_open("grammar", NULL, NULL, .1, 256, T, &data));
     pl_versions_constant(2, UPDATES, set->m, set->tau, 1, &v);
-    const struct pl_run_spec spec = {.device = device,
-                                     .problem = problem,
-                                     .data = data,
-                                     .versions = &v,
-                                     .fidelity = PL_FIDELITY_STASH,
-                                     .batch = BATCH,
-                                     .T = T,
-                                     .seed = 1,
-                                     .optim = optim,
-                                     .rate = {PL_RATE_COSINE, 3, UPDATES, .1, 0},
-                                     .clip = 1,
-                                     .clip_scope = PL_CLIP_STAGE,
-                                     .n_segments = 1,
-                                     .segments = &segment,
-                                     .replay = set->replay,
-                                     .eval_every = 10,
-                                     .eval_sequences = BATCH + 3}; /* and a part */
+    struct pl_run_spec spec = {.device = device,
+                               .data = data,
+                               .versions = &v,
+                               .fidelity = PL_FIDELITY_STASH,
+                               .batch = BATCH,
+                               .at_once = set->at_once,
+                               .T = T,
+                               .seed = 1,
+                               .optim = optim,
+                               .rate = {PL_RATE_COSINE, 3, UPDATES, .1, 0},
+                               .clip = 1,
+                               .clip_scope = PL_CLIP_STAGE,
+                               .n_segments = 1,
+                               .segments = &segment,
+                               .replay = set->replay,
+                               .eval_every = 10,
+                               .eval_sequences = BATCH + 3}; /* and a part */
+    must(pl_problem_llama(device, &model, 2, pl_run_at_once(&spec), T, &problem));
+    spec.problem = problem;
     int rc = pl_run(&spec, r);
     pl_versions_free(&v);
     pl_data_free(data);
@@ -92,7 +94,7 @@ static double worst_loss(const struct pl_run_result *a, const struct pl_run_resu
 START_TEST(learns)
 {
     struct setting set = {
-        "host", pl_optim_types[_i]->name, "feedback", {1, 1}, 1, false, false};
+        "host", pl_optim_types[_i]->name, "feedback", {1, 1}, 1, false, false, 0};
     struct pl_run_result r;
     must(train(&set, &r));
     ck_assert_int_eq(r.status, PL_RUN_DONE);
@@ -115,11 +117,13 @@ END_TEST
  * at once. */
 START_TEST(devices_and_paths_agree)
 {
-    struct setting set = {"host", "adamw", "nesterov", {2, 1}, 2, false, false};
+    struct setting set = {"host", "adamw", "nesterov", {2, 1}, 2, false, false, 0};
     struct pl_run_result host, other, wrong;
     must(train(&set, &host));
     if (_i == 0) set.device = "ref";
     if (_i == 1) set.replay = true;
+    if (_i == 2) set.at_once = 3; /* of microbatches of 4: 3 and 1 */
+    if (_i == 3) set.at_once = 5; /* a whole one */
     must(train(&set, &other));
     ck_assert_double_le(worst_loss(&host, &other), 1e-3);
     set.tau[1] = 0;
@@ -134,7 +138,7 @@ END_TEST
 /* One tensor on two stages: trained where both read one version, refused elsewhere. */
 START_TEST(tied_head)
 {
-    struct setting set = {"host", "adamw", "none", {1, 1}, 1, true, false};
+    struct setting set = {"host", "adamw", "none", {1, 1}, 1, true, false, 0};
     struct pl_run_result r;
     must(train(&set, &r));
     ck_assert_double_lt(r.evals[3].loss, r.evals[0].loss);
@@ -189,7 +193,7 @@ static void fill(TCase *t)
     while (pl_optim_types[rules]) rules++;
     tcase_set_timeout(t, 60);
     tcase_add_loop_test(t, learns, 0, rules);
-    tcase_add_loop_test(t, devices_and_paths_agree, 0, 2);
+    tcase_add_loop_test(t, devices_and_paths_agree, 0, 4);
     tcase_add_test(t, tied_head);
     tcase_add_test(t, quadratic_closed_form);
 }

@@ -119,25 +119,27 @@ static const struct pl_model decoder = {.layers = 4,
                                         .rope_theta = 1e4,
                                         .norm_eps = 1e-5};
 
-static void run_open(struct run *r, int batch, int T)
+/* m 1: every update is one batch; else its microbatches are replayed. */
+static void run_open(struct run *r, const char *precision, int batch, int m, int T)
 {
     const int64_t tau[P] = {3, 0};
-    const struct pl_device *host;
-    struct pl_problem *problem;
+    const struct pl_device *host, *products;
     const struct pl_optim_type *rule = pl_optim_find("adamw");
     *r = (struct run){
         .segment = {UPDATES, pl_corrector_make("feedback", NAN, PL_START_HOLD)}};
     must(pl_device_get("host", &host));
+    must(pl_device_precision(host, precision, &products));
     must(pl_data_open("grammar", NULL, NULL, .1, 256, T, &r->data));
-    must(pl_problem_llama(host, &decoder, P, batch, T, &problem));
-    pl_versions_constant(P, UPDATES, 1, tau, 1, &r->versions);
+    pl_versions_constant(P, UPDATES, m, tau, 1, &r->versions);
     r->spec = (struct pl_run_spec){
         .device = host,
-        .problem = problem,
         .data = r->data,
         .versions = &r->versions,
         .fidelity = PL_FIDELITY_STASH,
         .batch = batch,
+        .replay = m > 1,
+        .eval_every = UPDATES,
+        .eval_sequences = batch,
         .T = T,
         .seed = 1,
         .optim = rule->defaults,
@@ -149,6 +151,8 @@ static void run_open(struct run *r, int batch, int T)
     };
     r->spec.optim.type = rule;
     r->spec.optim.lr = 1e-3;
+    must(pl_problem_llama(products, &decoder, P, pl_run_at_once(&r->spec), T,
+                          &r->spec.problem));
 }
 
 static void run_close(struct run *r)
@@ -172,7 +176,7 @@ START_TEST(no_update_allocates)
     struct pl_run_result result;
     long at[UPDATES], before = atomic_load(&allocations);
     pl_pool_threads_set(2);
-    run_open(&r, 4, 64);
+    run_open(&r, "fp32", 4, 1, 64);
     r.spec.on_row = note;
     r.spec.context = at;
     must(pl_run(&r.spec, &result));
@@ -192,8 +196,13 @@ static double peak(void)
     return 1024.0 * (double)usage.ru_maxrss;
 }
 
+static const struct held {
+    const char *precision;
+    int batch, m, T;
+} held[] = {{"fp32", 16, 1, 128}, {"fp32", 16, 4, 128}, {"bf16-emulated", 8, 1, 128}};
+
 /* Growth of the peak resident size over predicted bytes, in a process of its own. */
-static double held_over_predicted(void)
+static double held_over_predicted(const struct held *h)
 {
     int ends[2];
     double ratio = NAN;
@@ -203,7 +212,7 @@ static double held_over_predicted(void)
         struct run r;
         struct pl_run_result result;
         double before = peak();
-        run_open(&r, 16, 128);
+        run_open(&r, h->precision, h->batch, h->m, h->T);
         double predicted = (double)pl_run_bytes(&r.spec);
         must(pl_run(&r.spec, &result));
         ratio = (peak() - before) / predicted;
@@ -218,20 +227,50 @@ static double held_over_predicted(void)
 
 START_TEST(a_run_holds_what_was_predicted)
 {
-    double ratio = held_over_predicted();
+    double ratio = held_over_predicted(&held[_i]);
     ck_assert_double_gt(ratio, 0.9);
     ck_assert_double_lt(ratio, 1.1);
+}
+END_TEST
+
+/* A quarter of the batch at once is a quarter of the activations. */
+START_TEST(activations_follow_the_largest_batch)
+{
+    struct pl_run_memory whole, quarter, pieces;
+    struct run r;
+    run_open(&r, "fp32", 16, 1, 128);
+    ck_assert_int_eq(pl_run_at_once(&r.spec), 16);
+    must(pl_run_memory(&r.spec, &whole));
+    run_close(&r);
+    run_open(&r, "fp32", 16, 4, 128);
+    ck_assert_int_eq(pl_run_at_once(&r.spec), 4);
+    must(pl_run_memory(&r.spec, &quarter));
+    r.spec.replay = false;
+    ck_assert_int_eq(pl_run_at_once(&r.spec), 16);
+    r.spec.at_once = 7; /* whole microbatches */
+    ck_assert_int_eq(pl_run_at_once(&r.spec), 4);
+    must(pl_run_memory(&r.spec, &pieces));
+    run_close(&r);
+    double threads = (double)pl_device_scratch(r.spec.device, 128, decoder.head_dim);
+    double ratio =
+        ((double)quarter.activations - threads) / ((double)whole.activations - threads);
+    ck_assert_double_eq_tol(ratio, .25, .01);
+    ck_assert_uint_eq(4 * quarter.tokens, whole.tokens);
+    ck_assert_uint_eq(quarter.tokens, pieces.tokens);
+    ck_assert_uint_eq(quarter.weights, whole.weights);
+    ck_assert_uint_eq(quarter.versions, whole.versions);
 }
 END_TEST
 
 static void fill(TCase *tests)
 {
     tcase_add_test(tests, chunks_of_the_head_add_up);
+    tcase_add_test(tests, activations_follow_the_largest_batch);
     if (!PLAIN) return;
 #ifndef __SANITIZE_ADDRESS__
     tcase_add_test(tests, no_update_allocates);
 #endif
-    tcase_add_test(tests, a_run_holds_what_was_predicted);
+    tcase_add_loop_test(tests, a_run_holds_what_was_predicted, 0, 3);
 }
 
 int main(void)

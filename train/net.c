@@ -189,10 +189,43 @@ static size_t net_bytes(const struct pl_problem *p)
            pl_device_scratch(net->dev, net->T, net->model.head_dim);
 }
 
+static int open_sized(const struct pl_device *device, const struct pl_model *model,
+                      int P, int max_B, int T, bool dry, struct pl_problem **out)
+{
+    *out = NULL;
+    if (max_B < 1 || T < 1 || max_B > INT_MAX / T)
+        return pl_fail(PL_ECONFIG,
+                       "batch of %d sequences of %d tokens, expected both "
+                       "positive and at most %d tokens in all; train.at_once "
+                       "computes fewer at once",
+                       max_B, T, INT_MAX);
+    if (model->positions && T > model->positions)
+        return pl_fail(PL_ECONFIG,
+                       "train.seq is %d, expected at most model.positions (%d)", T,
+                       model->positions);
+    struct pl_problem *p;
+    int rc = pl_model_check(model);
+    if (!rc) rc = pl_model_check_trainable(model);
+    if (rc) return rc;
+    rc = pl_net_new(device, model, P, max_B * T, T, &p);
+    if (rc) return rc;
+    struct pl_net *net = p->state;
+    net->arena_floats = lay_out(net);
+    void *arena = NULL;
+    if (!dry && (rc = device->alloc(net->arena_floats * sizeof(float), &arena))) {
+        pl_problem_free(p);
+        return rc;
+    }
+    net->arena = arena;
+    if (arena) lay_out(net);
+    *out = p;
+    return 0;
+}
+
 static int net_open(const struct pl_problem_spec *spec, const struct pl_device *device,
                     int P, struct pl_problem **out)
 {
-    return pl_problem_llama(device, spec->model, P, spec->max_B, spec->T, out);
+    return open_sized(device, spec->model, P, spec->max_B, spec->T, spec->dry, out);
 }
 
 const struct pl_problem_type pl_problem_model = {
@@ -212,31 +245,5 @@ const struct pl_problem_type pl_problem_model = {
 int pl_problem_llama(const struct pl_device *device, const struct pl_model *model,
                      int P, int max_B, int T, struct pl_problem **out)
 {
-    *out = NULL;
-    if (max_B < 1 || T < 1 || max_B > INT_MAX / T)
-        return pl_fail(PL_ECONFIG,
-                       "batch of %d sequences of %d tokens, expected both "
-                       "positive and at most %d tokens in all",
-                       max_B, T, INT_MAX);
-    if (model->positions && T > model->positions)
-        return pl_fail(PL_ECONFIG,
-                       "train.seq is %d, expected at most model.positions (%d)", T,
-                       model->positions);
-    struct pl_problem *p;
-    int rc = pl_model_check(model);
-    if (!rc) rc = pl_model_check_trainable(model);
-    if (rc) return rc;
-    rc = pl_net_new(device, model, P, max_B * T, T, &p);
-    if (rc) return rc;
-    struct pl_net *net = p->state;
-    net->arena_floats = lay_out(net);
-    void *arena;
-    if ((rc = device->alloc(net->arena_floats * sizeof(float), &arena))) {
-        pl_problem_free(p);
-        return rc;
-    }
-    net->arena = arena;
-    lay_out(net);
-    *out = p;
-    return 0;
+    return open_sized(device, model, P, max_B, T, false, out);
 }

@@ -56,6 +56,7 @@ struct pl_problem_spec {
     const struct pl_problem_type *type;
     const struct pl_model *model; /* kind model: borrowed until it is open */
     int max_B, T;                 /* largest batch */
+    bool dry; /* kind model: no workspace, to ask for sizes; it computes nothing */
     uint64_t seed;                /* of everything fixed: rotation, samples, teacher */
     int size, cols;
     struct pl_spectrum spectrum;

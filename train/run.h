@@ -87,6 +87,7 @@ struct pl_run_spec {
     enum pl_fidelity fidelity;          /* global refuses maps whose stages differ */
     bool decay_stale; /* decoupled decay of the weights that forward read */
     int batch;        /* sequences per update, a multiple of versions->m */
+    int at_once;      /* most of them computed at once, on a rank; 0: no limit */
     int T;
     uint64_t seed; /* of weights and data order */
     /* Data parallel, under MPI: ranks > 1 take equal parts of every microbatch
@@ -154,8 +155,24 @@ int pl_run_load(const char *checkpoint, uint64_t fingerprint, bool *finished,
 /* What pl_run would refuse in the spec, before anything is allocated. */
 int pl_run_check(const struct pl_run_spec *spec);
 
-/* Weights, gradients, versions, state and workspace, in bytes, before anything runs; 0
- * and a message for a spec that pl_run would refuse. */
+/* Sequences of the largest batch that the run hands to its problem at once: what the
+ * problem must be opened for. Of spec only what decides that is read, not problem. */
+int pl_run_at_once(const struct pl_run_spec *spec);
+
+/* What a run holds, in bytes, before anything runs. */
+struct pl_run_memory {
+    size_t weights;     /* the newest version */
+    size_t versions;    /* older ones, and what correctors keep beside them */
+    size_t gradients;   /* and the update of a stage */
+    size_t state;       /* of optimizer and corrector */
+    size_t scratch;     /* of the update rule; of diagnosis */
+    size_t activations; /* of at_once sequences, and other workspace of the problem */
+    size_t tokens;
+};
+
+/* Errors: those of pl_run for the spec. */
+int pl_run_memory(const struct pl_run_spec *spec, struct pl_run_memory *out);
+/* Their sum; 0 and a message for a spec that pl_run would refuse. */
 size_t pl_run_bytes(const struct pl_run_spec *spec);
 
 #endif

@@ -84,19 +84,15 @@ int pl_run_fresh(struct pl_run_state *run, int64_t n)
 {
     const struct pl_run_spec *spec = run->spec;
     struct pl_diagnosis *d = &run->diagnosis;
-    struct pl_batch batch;
     double loss;
-    int rc = pl_run_batch(run, n * spec->batch, spec->batch, &batch);
+    int rc = 0;
     for (int s = 0; s < run->plan.n_stages && !rc; s++) {
         run->wanted[s] = d->gradient[s];
         run->forward[s] = run->backward[s] = pl_wstore_read(&run->store, s, n);
         rc = spec->device->zero(d->gradient[s],
                                 sizeof(float) * run->plan.stages[s].floats);
     }
-    if (!rc)
-        rc = spec->problem->type->gradient(
-            spec->problem, &batch, run->forward, run->backward,
-            pl_run_split(spec) ? 1.0 / spec->ranks : 1, run->wanted, &loss);
+    if (!rc) rc = pl_run_pieces(run, n * spec->batch, spec->batch, 1, false, &loss);
     if (!rc) pl_run_gather(run, d->gradient, &loss);
     if (!rc) rc = pl_run_clip(run, d->gradient);
     for (int s = 0; s < run->plan.n_stages && !rc; s++) rc = fresh_update(run, n, s);

@@ -30,14 +30,14 @@ int pl_run_loss(struct pl_run_state *run, const struct pl_data *data,
                 const float *const *weights, double *loss)
 {
     const struct pl_run_spec *spec = run->spec;
-    const int windows = spec->eval_sequences;
+    const int windows = spec->eval_sequences, most = run->plan.at_once;
     if (!data) {
         struct pl_batch batch = {.B = 1, .T = 1, .seed = spec->seed};
         return spec->problem->type->loss(spec->problem, &batch, weights, loss);
     }
     double sum = 0;
-    for (int first = 0; first < windows; first += spec->batch) {
-        int B = windows - first < spec->batch ? windows - first : spec->batch;
+    for (int first = 0; first < windows; first += most) {
+        int B = windows - first < most ? windows - first : most;
         double part = 0;
         int rc = chunk_loss(run, data, first, B, weights, &part);
         if (rc) return rc;

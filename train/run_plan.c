@@ -47,6 +47,18 @@ int64_t pl_run_oldest(const struct pl_run_spec *spec, int stage, int64_t n)
     return oldest;
 }
 
+int pl_run_at_once(const struct pl_run_spec *spec)
+{
+    const struct pl_versions *v = spec->versions;
+    const int part = spec->batch / v->m / (pl_run_split(spec) ? spec->ranks : 1);
+    bool fused = false;
+    for (int64_t n = 0; n < v->updates && !fused; n++) fused = pl_run_fused(spec, n);
+    const int most = fused ? part * v->m : part, limit = spec->at_once;
+    if (most < 1) return 1; /* pl_run_check refuses it */
+    if (!spec->data || limit < 1 || limit >= most) return most;
+    return limit > part ? limit / part * part : limit; /* no microbatch is cut */
+}
+
 /* Every version read exists by then, and backward is not older than forward. */
 static int check_map(const struct pl_versions *v)
 {
@@ -263,6 +275,7 @@ int pl_run_plan(const struct pl_run_spec *spec, struct pl_run_plan *plan)
     const int P = spec->problem->n_stages;
     *plan =
         (struct pl_run_plan){.n_stages = P,
+                             .at_once = pl_run_at_once(spec),
                              .stages = PL_NEW(P, struct pl_wstage_plan),
                              .state_floats = PL_NEW(P, size_t),
                              .corrector_offset = PL_NEW(P, size_t),
@@ -282,17 +295,36 @@ void pl_run_plan_free(struct pl_run_plan *plan)
     *plan = (struct pl_run_plan){0};
 }
 
-size_t pl_run_bytes(const struct pl_run_spec *spec)
+int pl_run_memory(const struct pl_run_spec *spec, struct pl_run_memory *out)
 {
     struct pl_run_plan plan;
-    if (pl_run_plan(spec, &plan)) return 0;
-    size_t floats = plan.widest * (1 + (size_t)plan.spare) + plan.scratch_floats;
-    for (int s = 0; s < plan.n_stages; s++)
-        floats += pl_wstage_floats(&plan.stages[s]) + plan.stages[s].floats +
-                  plan.state_floats[s];
-    if (spec->diagnose) floats += pl_run_diagnose_floats(&plan);
-    size_t tokens = spec->data ? 2 * (size_t)spec->batch * (size_t)spec->T : 0;
+    struct pl_run_memory m = {0};
+    int rc = pl_run_plan(spec, &plan);
+    if (rc) return rc;
+    m.gradients = plan.widest * (1 + (size_t)plan.spare);
+    m.scratch = plan.scratch_floats;
+    for (int s = 0; s < plan.n_stages; s++) {
+        m.weights += plan.stages[s].floats;
+        m.versions += pl_wstage_floats(&plan.stages[s]) - plan.stages[s].floats;
+        m.gradients += plan.stages[s].floats;
+        m.state += plan.state_floats[s];
+    }
+    if (spec->diagnose) m.scratch += pl_run_diagnose_floats(&plan);
+    size_t *const floats[] = {&m.weights, &m.versions, &m.gradients, &m.state,
+                              &m.scratch};
+    for (int i = 0; i < 5; i++) *floats[i] *= sizeof(float);
+    if (spec->data) /* on the host, and on the device */
+        m.tokens = 4 * sizeof(int32_t) * (size_t)plan.at_once * (size_t)spec->T;
+    m.activations = pl_problem_bytes(spec->problem);
     pl_run_plan_free(&plan);
-    return sizeof(float) * floats + sizeof(int32_t) * tokens +
-           pl_problem_bytes(spec->problem);
+    *out = m;
+    return 0;
+}
+
+size_t pl_run_bytes(const struct pl_run_spec *spec)
+{
+    struct pl_run_memory m;
+    if (pl_run_memory(spec, &m)) return 0;
+    return m.weights + m.versions + m.gradients + m.state + m.scratch + m.activations +
+           m.tokens;
 }

@@ -23,7 +23,7 @@ static int open_blocks(struct pl_run_state *run)
         if (!rc) rc = pl_run_floats(dev, run->plan.state_floats[s], &run->state[s]);
     }
     if (rc || !spec->data) return rc;
-    size_t tokens = (size_t)spec->batch * (size_t)spec->T;
+    size_t tokens = (size_t)run->plan.at_once * (size_t)spec->T;
     run->host = PL_NEW(2 * tokens, int32_t);
     rc = dev->alloc(sizeof(int32_t) * tokens, (void **)&run->tokens);
     if (!rc) rc = dev->alloc(sizeof(int32_t) * tokens, (void **)&run->targets);

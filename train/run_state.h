@@ -12,6 +12,7 @@ struct pl_run_plan { /* owned: pl_run_plan_free */
     size_t *state_floats;          /* [stages] optimizer state, then the corrector's */
     size_t *corrector_offset;      /* [stages] where the latter begins */
     size_t *state_offset;          /* [params] within the stage's state */
+    int at_once;                   /* sequences of the largest batch computed at once */
     size_t scratch_floats;         /* most that any tensor's rule wants */
     size_t widest;                 /* floats of the largest stage */
     size_t widest_state;           /* of the optimizer's state */
@@ -41,7 +42,7 @@ struct pl_run_state { /* owned: pl_run_state_close */
     const float **forward, **backward; /* [stages] pointers of the current microbatch */
     float **wanted;                    /* [stages] where its gradients go */
     double *norms, norm; /* [stages] gradient norms of the current update; of all */
-    int32_t *host, *tokens, *targets; /* (batch,T): host 2x, device */
+    int32_t *host, *tokens, *targets; /* (at_once,T): host 2x, device */
     struct pl_look_args *look;        /* [stages] of the current stretch */
     struct pl_diagnosis diagnosis;
     struct pl_run_routing routing;
@@ -88,9 +89,12 @@ int pl_run_apply(struct pl_run_state *run, int64_t n, struct pl_row *row);
  * none. */
 int pl_run_rule(struct pl_run_state *run, int64_t n, int s, double rate, const float *w,
                 float *state, float *u);
-/* Sequences first .. first+B-1 of the training order, on the device; of each
- * microbatch this rank's part. */
-int pl_run_batch(struct pl_run_state *run, int64_t first, int B, struct pl_batch *out);
+/* Gradient of `count` sequences of the training order from `first` on, whole
+ * microbatches, of which this rank takes its part; times scale, added where run->wanted
+ * says, at the blocks in run->forward and run->backward; plan.at_once at a time.
+ * routed: what routers did counts for the update (pl_run_routing_add). */
+int pl_run_pieces(struct pl_run_state *run, int64_t first, int count, double scale,
+                  bool routed, double *loss);
 /* Is the work of a batch split over ranks? Then the sum over ranks of gradients (each
  * scaled by 1/ranks) and of a loss (divided likewise here). */
 bool pl_run_split(const struct pl_run_spec *spec);

@@ -21,66 +21,97 @@ void pl_run_gather(struct pl_run_state *run, float *const *grads, double *loss)
     pl_mpi_sum_reals(loss, 1);
 }
 
-int pl_run_batch(struct pl_run_state *run, int64_t first, int B, struct pl_batch *out)
+/* Sequences from ... from+B-1 of this rank's part of the group that begins with
+ * sequence `first` of the training order, on the device. */
+static int take_batch(struct pl_run_state *run, int64_t first, int from, int B,
+                      struct pl_batch *out)
 {
     const struct pl_run_spec *spec = run->spec;
     const int ranks = pl_run_split(spec) ? spec->ranks : 1;
     const int whole = spec->batch / spec->versions->m, part = whole / ranks;
     const int64_t own = first + (ranks > 1 ? spec->rank * part : 0);
-    B /= ranks;
     const size_t T = (size_t)spec->T, n = (size_t)B * T;
-    *out = (struct pl_batch){
-        .B = B, .T = spec->T, .micro = part, .seed = spec->seed, .index = first};
+    *out = (struct pl_batch){.B = B,
+                             .T = spec->T,
+                             .micro = B % part ? B : part,
+                             .seed = spec->seed,
+                             .index = first + from};
     if (!spec->data) return 0;
     int32_t *tokens = run->host, *targets = run->host + n;
     int rc = 0;
-    for (int b = 0; b < B && !rc; b++)
+    for (int b = from; b < from + B && !rc; b++, tokens += T, targets += T)
         rc = pl_data_train(spec->data, spec->seed, own + b / part * whole + b % part,
-                           tokens + (size_t)b * T, targets + (size_t)b * T);
+                           tokens, targets);
+    tokens = run->host, targets = run->host + n;
     out->tokens = run->tokens;
     out->targets = run->targets;
     if (!rc) rc = spec->device->upload(run->tokens, tokens, sizeof(int32_t) * n);
     return rc ? rc : spec->device->upload(run->targets, targets, sizeof(int32_t) * n);
 }
 
-/* Gradients of a batch, times scale, added where run->wanted says, at the blocks in
- * run->forward and run->backward. */
-static int gradient_at(struct pl_run_state *run, const struct pl_batch *batch,
-                       double scale, double *loss)
+int pl_run_pieces(struct pl_run_state *run, int64_t first, int count, double scale,
+                  bool routed, double *loss)
 {
-    struct pl_problem *problem = run->spec->problem;
-    if (pl_run_split(run->spec)) scale /= run->spec->ranks;
-    return problem->type->gradient(problem, batch, run->forward, run->backward, scale,
-                                   run->wanted, loss);
+    const struct pl_run_spec *spec = run->spec;
+    struct pl_problem *problem = spec->problem;
+    const int ranks = pl_run_split(spec) ? spec->ranks : 1;
+    const int part = spec->batch / spec->versions->m / ranks, most = run->plan.at_once;
+    int rc = 0;
+    count /= ranks;
+    *loss = 0;
+    for (int from = 0, B; from < count && !rc; from += B) {
+        B = count - from < most ? count - from : most;
+        if (most < part && B > part - from % part) B = part - from % part;
+        const double share = (double)B / count;
+        struct pl_batch batch;
+        double here = 0;
+        rc = take_batch(run, first, from, B, &batch);
+        if (!rc)
+            rc = problem->type->gradient(problem, &batch, run->forward, run->backward,
+                                         scale / ranks * share, run->wanted, &here);
+        if (!rc && routed) pl_run_routing_add(run, scale * share);
+        *loss += here * share;
+    }
+    return rc;
+}
+
+/* Sequences whose gradient is taken at the versions of a microbatch. */
+struct group {
+    int64_t micro, first;
+    int count; /* on all ranks */
+    double scale;
+};
+
+static int gradient_at(struct pl_run_state *run, const struct group *g, bool routed,
+                       double *loss)
+{
+    return pl_run_pieces(run, g->first, g->count, g->scale, routed, loss);
 }
 
 /* Every stage at its own versions of the microbatch. */
-static int own_versions(struct pl_run_state *run, int64_t micro,
-                        const struct pl_batch *batch, double scale, double *loss)
+static int own_versions(struct pl_run_state *run, const struct group *g, double *loss)
 {
     const struct pl_run_spec *spec = run->spec;
     const struct pl_versions *v = spec->versions;
     int rc = 0;
     for (int s = 0; s < v->stages && !rc; s++) {
-        const int64_t f = v->forward[s * v->n_micro + micro];
+        const int64_t f = v->forward[s * v->n_micro + g->micro];
         run->wanted[s] = run->grads[s];
         run->forward[s] = run->backward[s] = pl_wstore_read(&run->store, s, f);
         if (spec->fidelity == PL_FIDELITY_NOSTASH)
-            rc = pl_wstore_read_back(&run->store, s, pl_run_backward(spec, s, micro),
+            rc = pl_wstore_read_back(&run->store, s, pl_run_backward(spec, s, g->micro),
                                      &run->backward[s]);
     }
-    if (!rc) rc = gradient_at(run, batch, scale, loss);
-    if (!rc) pl_run_routing_add(run, scale);
-    return rc;
+    return rc ? rc : gradient_at(run, g, true, loss);
 }
 
 /* Every stage's share of the gradient at one version of the whole model, its own; one
  * gradient for each version that some stage wants. The loss is the last stage's. */
-static int common_versions(struct pl_run_state *run, int64_t micro,
-                           const struct pl_batch *batch, double scale, double *loss)
+static int common_versions(struct pl_run_state *run, const struct group *g,
+                           double *loss)
 {
     const struct pl_versions *v = run->spec->versions;
-    const int64_t *f = v->forward + micro;
+    const int64_t *f = v->forward + g->micro;
     int rc = 0;
     for (int s = 0; s < v->stages && !rc; s++) {
         const int64_t version = f[s * v->n_micro];
@@ -94,24 +125,11 @@ static int common_versions(struct pl_run_state *run, int64_t micro,
                 pl_wstore_read(&run->store, r, version);
         }
         double here;
-        rc = gradient_at(run, batch, scale, &here);
-        if (rc || f[(v->stages - 1) * v->n_micro] != version) continue;
-        pl_run_routing_add(run, scale);
-        *loss = here;
+        const bool counts = f[(v->stages - 1) * v->n_micro] == version;
+        rc = gradient_at(run, g, counts, &here);
+        if (counts) *loss = here;
     }
     return rc;
-}
-
-/* Gradient of B sequences at the versions of microbatch `micro`, times scale. */
-static int accumulate(struct pl_run_state *run, int64_t micro, int64_t first, int B,
-                      double scale, double *loss)
-{
-    const struct pl_run_spec *spec = run->spec;
-    struct pl_batch batch;
-    int rc = pl_run_batch(run, first, B, &batch);
-    if (rc) return rc;
-    bool queue = spec->fidelity == PL_FIDELITY_QUEUE;
-    return (queue ? common_versions : own_versions)(run, micro, &batch, scale, loss);
 }
 
 int pl_run_gradient(struct pl_run_state *run, int64_t n, struct pl_row *row)
@@ -125,10 +143,14 @@ int pl_run_gradient(struct pl_run_state *run, int64_t n, struct pl_row *row)
                                 sizeof(float) * run->plan.stages[s].floats);
     pl_run_routing_begin(run);
     row->loss = 0;
+    const bool queue = spec->fidelity == PL_FIDELITY_QUEUE;
     for (int i = 0; i < parts && !rc; i++) {
+        const struct group g = {.micro = n * spec->versions->m + i,
+                                .first = n * spec->batch + (int64_t)i * B,
+                                .count = B,
+                                .scale = 1.0 / parts};
         double loss = 0;
-        rc = accumulate(run, n * spec->versions->m + i,
-                        n * spec->batch + (int64_t)i * B, B, 1.0 / parts, &loss);
+        rc = (queue ? common_versions : own_versions)(run, &g, &loss);
         row->loss += loss / parts;
     }
     if (!rc) pl_run_gather(run, run->grads, &row->loss);
