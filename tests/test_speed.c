@@ -139,7 +139,7 @@ static void run_open(struct run *r, const char *precision, int batch, int m, int
         .batch = batch,
         .replay = m > 1,
         .eval_every = UPDATES,
-        .eval_sequences = batch,
+        .eval_sequences = 2,
         .T = T,
         .seed = 1,
         .optim = rule->defaults,
