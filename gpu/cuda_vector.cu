@@ -16,6 +16,34 @@ int pl_cuda_axpby(size_t n, float a, const float *x, float b, float *y)
     return pl_cuda_launched("axpby");
 }
 
+struct blend {
+    int terms;
+    float a[PL_BLEND];
+    const float *x[PL_BLEND];
+};
+
+static __global__ void blend_kernel(size_t n, struct blend p, float *y)
+{
+    for (size_t i = pl_thread(); i < n; i += pl_threads()) {
+        float sum = 0;
+        for (int k = 0; k < p.terms; k++) sum += p.a[k] * p.x[k][i];
+        y[i] = sum;
+    }
+}
+
+int pl_cuda_blend(size_t n, int terms, const float *a, const float *const *x, float *y)
+{
+    if (!n) return 0;
+    struct blend p = {terms, {0}, {NULL}};
+    for (int k = 0; k < terms; k++) {
+        p.a[k] = a[k];
+        p.x[k] = x[k];
+    }
+    int blocks = pl_cuda_blocks(n, PL_BLOCKS_MAX);
+    PL_LAUNCH(blend_kernel, blocks, PL_BLOCK, 0, n, p, y);
+    return pl_cuda_launched("blend");
+}
+
 static __global__ void sign_kernel(size_t n, const float *x, float *y)
 {
     for (size_t i = pl_thread(); i < n; i += pl_threads())
@@ -72,6 +100,28 @@ int pl_cuda_dot(size_t n, const float *x, const float *y, double *out)
     int blocks = pl_cuda_blocks(n, PL_PARTIALS);
     PL_LAUNCH(dot_kernel, blocks, PL_BLOCK, 0, n, x, y, pl_cuda.partial);
     int rc = pl_cuda_launched("dot");
+    return rc ? rc : pl_cuda_sum_partials(blocks, out);
+}
+
+static __global__ void distance_kernel(size_t n, const float *x, const float *y,
+                                       double *partial)
+{
+    double sum = 0;
+    for (size_t i = pl_thread(); i < n; i += pl_threads()) {
+        float d = x[i] - y[i];
+        sum += (double)d * d;
+    }
+    sum = pl_block_sum(sum);
+    if (threadIdx.x == 0) partial[blockIdx.x] = sum;
+}
+
+int pl_cuda_distance(size_t n, const float *x, const float *y, double *out)
+{
+    *out = 0;
+    if (!n) return 0;
+    int blocks = pl_cuda_blocks(n, PL_PARTIALS);
+    PL_LAUNCH(distance_kernel, blocks, PL_BLOCK, 0, n, x, y, pl_cuda.partial);
+    int rc = pl_cuda_launched("distance");
     return rc ? rc : pl_cuda_sum_partials(blocks, out);
 }
 

@@ -77,6 +77,8 @@ struct pl_span {
     size_t key_bytes;
 };
 
+enum { PL_BLEND = 4 }; /* terms */
+
 struct pl_device {
     const char *name, *summary;
     bool host_memory;  /* alloc() returns memory the CPU may touch */
@@ -116,8 +118,13 @@ struct pl_device {
 
     /* y = a x + b y, n elements; b = 0 never reads y. */
     int (*axpby)(size_t n, float a, const float *x, float b, float *y);
+    /* y = sum of a[k] x[k] over k < terms, in this order; 0 for no terms, at most
+     * PL_BLEND. a and x are host arrays of `terms`; y may be one of the x. */
+    int (*blend)(size_t n, int terms, const float *a, const float *const *x, float *y);
     /* *out = sum x y, accumulated in double (fixed order). */
     int (*dot)(size_t n, const float *x, const float *y, double *out);
+    /* *out = sum (x - y)^2, differences in float, accumulated as dot's. */
+    int (*distance)(size_t n, const float *x, const float *y, double *out);
     /* y = sign(x), sign(0) = 0. */
     int (*sign)(size_t n, const float *x, float *y);
 

@@ -14,7 +14,11 @@
       (ta, tb, M, N, K, alpha, A, lda, B, ldb, beta, C, ldc))                          \
     X(p, axpby, (size_t n, float a, const float *x, float b, float *y),                \
       (n, a, x, b, y))                                                                 \
+    X(p, blend, (size_t n, int terms, const float *a, const float *const *x,           \
+                 float *y), (n, terms, a, x, y))                                       \
     X(p, dot, (size_t n, const float *x, const float *y, double *out), (n, x, y, out)) \
+    X(p, distance, (size_t n, const float *x, const float *y, double *out),            \
+      (n, x, y, out))                                                                  \
     X(p, sign, (size_t n, const float *x, float *y), (n, x, y))                        \
     X(p, mul, (size_t n, float a, const float *x, const float *z, float b, float *y),  \
       (n, a, x, z, b, y))                                                              \

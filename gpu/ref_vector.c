@@ -1,8 +1,30 @@
-/* ref: element by element products and quotients of the optimizers, sums of squares of
- * rows and columns, and the symmetric product. */
+/* ref: weighted sums of arrays and their distance, element by element products and
+ * quotients of the optimizers, sums of squares of rows and columns, and the symmetric
+ * product. */
 #include "gpu/ref.h"
 
 #include <math.h>
+
+int pl_ref_blend(size_t n, int terms, const float *a, const float *const *x, float *y)
+{
+    for (size_t i = 0; i < n; i++) {
+        double sum = 0;
+        for (int k = 0; k < terms; k++) sum += (double)a[k] * x[k][i];
+        y[i] = (float)sum;
+    }
+    return 0;
+}
+
+int pl_ref_distance(size_t n, const float *x, const float *y, double *out)
+{
+    double sum = 0;
+    for (size_t i = 0; i < n; i++) {
+        float d = x[i] - y[i];
+        sum += (double)d * d;
+    }
+    *out = sum;
+    return 0;
+}
 
 int pl_ref_mul(size_t n, float a, const float *x, const float *z, float b, float *y)
 {

@@ -299,7 +299,9 @@ static void check_adamw(struct trial *t)
 const struct conformance conformance_table[] = {
     {"gemm", 1, check_gemm},
     {"axpby", 2, check_axpby},
+    {"blend", 1, check_blend},
     {"dot", 1, check_dot},
+    {"distance", 1, check_distance},
     {"sign", 0, check_sign},
     {"mul", 1, check_mul},
     {"ratio", 1, check_ratio},

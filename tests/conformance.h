@@ -66,6 +66,8 @@ void trial_compare_double(struct trial *t, const char *what, double got, double 
 void trial_status(struct trial *t, int status);
 void trial_clear(struct trial *t);
 
+void check_blend(struct trial *t);
+void check_distance(struct trial *t);
 void check_mul(struct trial *t);
 void check_ratio(struct trial *t);
 void check_squares(struct trial *t);

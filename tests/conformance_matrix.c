@@ -1,10 +1,74 @@
-/* Conformance of the operations that the optimizers are made of: products and quotients
- * of elements, sums of squares along a matrix, the symmetric product. */
+/* Conformance of the operations that the weight store and the optimizers are made of:
+ * weighted sums, distances, products and quotients of elements, sums of squares along a
+ * matrix, the symmetric product. */
 #include "tests/conformance.h"
 #include "base/mem.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
+
+static const size_t lengths[] = {1, 15, 16, 67, 1000};
+enum { LENGTHS = sizeof lengths / sizeof *lengths };
+
+/* A product and a sum for each term: 2 terms u. */
+static void blend_one(struct trial *t, size_t n, int terms, float first)
+{
+    const float a[PL_BLEND] = {first, -0.3f, 0.7f, -1.5f};
+    double *want = PL_NEW(2 * n, double), *weight = want + n;
+    float *x[PL_BLEND], *on_device[PL_BLEND], *y = PL_NEW(n, float);
+    for (size_t i = 0; i < n; i++) y[i] = NAN;
+    for (int k = 0; k < terms; k++) {
+        x[k] = trial_random(n, 60 + (uint64_t)k);
+        on_device[k] = trial_upload(t, x[k], n);
+        for (size_t i = 0; i < n; i++) {
+            want[i] += (double)a[k] * x[k][i];
+            weight[i] += terms * fabs((double)a[k] * x[k][i]);
+        }
+    }
+    float *dy = trial_upload(t, y, n);
+    const float *const *from = (const float *const *)on_device;
+    trial_status(t, t->device->blend(n, terms, a, from, dy));
+    trial_compare(t, "y", dy, n, want, weight);
+    for (int k = 0; k < terms; k++) { /* y one of the x */
+        trial_status(t, t->device->blend(n, terms, a, from, on_device[k]));
+        trial_compare(t, "in place", on_device[k], n, want, weight);
+        trial_status(t, t->device->upload(on_device[k], x[k], n * sizeof *y));
+    }
+    trial_clear(t);
+    for (int k = 0; k < terms; k++) free(x[k]);
+    free(y), free(want);
+}
+
+void check_blend(struct trial *t)
+{
+    for (size_t i = 0; i < LENGTHS; i++)
+        for (int terms = 0; terms <= PL_BLEND; terms++) {
+            blend_one(t, lengths[i], terms, 1);
+            blend_one(t, lengths[i], terms, 0.9f);
+        }
+}
+
+/* A difference is off by u, its square by 2 u; sums in double. */
+void check_distance(struct trial *t)
+{
+    for (size_t k = 0; k < LENGTHS; k++) {
+        size_t n = lengths[k];
+        float *x = trial_random(n, 64), *y = trial_random(n, 65);
+        double sum = 0, got = NAN;
+        for (size_t i = 0; i < n; i++) {
+            double d = (double)x[i] - y[i];
+            sum += d * d;
+        }
+        float *dx = trial_upload(t, x, n), *dy = trial_upload(t, y, n);
+        trial_status(t, t->device->distance(n, dx, dy, &got));
+        trial_compare_double(t, "sum", got, sum, t->op->c * (double)FLT_EPSILON * sum);
+        trial_status(t, t->device->distance(n, dx, dx, &got));
+        trial_compare_double(t, "to itself", got, 0, 0);
+        trial_clear(t);
+        free(x), free(y);
+    }
+}
 
 /* Three products and a sum, and the sum again when b y was rounded: 4 u. */
 static void mul_one(struct trial *t, size_t n, float a, float b)
@@ -31,8 +95,7 @@ static void mul_one(struct trial *t, size_t n, float a, float b)
 
 void check_mul(struct trial *t)
 {
-    static const size_t lengths[] = {1, 15, 16, 67, 1000};
-    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+    for (size_t i = 0; i < LENGTHS; i++) {
         mul_one(t, lengths[i], -1.5f, 0);
         mul_one(t, lengths[i], 0.3f, 0.7f);
     }

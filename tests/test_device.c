@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OPS = 33 };
+enum { OPS = 35 };
 
 static void run(const struct pl_device *device, const struct conformance *op)
 {
@@ -52,7 +52,9 @@ END_TEST
 #define OFF(x) (x) += 1e-4f * (1 + fabsf(x)) /* one element off in the fourth digit */
 #define FAULT_gemm OFF(C[N - 1])
 #define FAULT_axpby OFF(y[n - 1])
+#define FAULT_blend OFF(y[n - 1])
 #define FAULT_dot *out *= 1 + 1e-9
+#define FAULT_distance *out *= 1 + 1e-5
 #define FAULT_sign y[n - 1] = 1
 #define FAULT_mul OFF(y[n - 1])
 #define FAULT_ratio OFF(y[n - 1])

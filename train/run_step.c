@@ -256,8 +256,7 @@ static int apply_stage(struct pl_run_state *run, int64_t n, int s, double rate,
     rate *= pl_rate_delay(&spec->rate, n, pl_run_tau(spec, s, n));
     run->look[s].n = n;
     run->store.stages[s].look = pl_corrector_look(c, &run->look[s]);
-    int rc = pl_wstore_distance(&run->store, s, n, pl_run_oldest(spec, s, n), run->u,
-                                &moved);
+    int rc = pl_wstore_distance(&run->store, s, n, pl_run_oldest(spec, s, n), &moved);
     const bool diagnosed = pl_run_diagnosed(spec, n);
     if (!rc) rc = correct_gradient(run, n, s);
     if (!rc && diagnosed) rc = pl_run_diagnose_gradient(run, n, s, sqrt(moved));

@@ -84,19 +84,39 @@ float *pl_wstore_read(const struct pl_wstore *store, int stage, int64_t version)
     return w->ring[version % w->plan.depth];
 }
 
+/* A weighted sum of blocks of a stage; terms that are 0 are left out. */
+struct sum {
+    int terms;
+    float a[PL_BLEND];
+    const float *x[PL_BLEND];
+};
+
+static void add(struct sum *sum, double a, const float *x)
+{
+    if (a == 0 || !x) return;
+    sum->a[sum->terms] = (float)a;
+    sum->x[sum->terms++] = x;
+}
+
+static int put(const struct pl_wstore *store, int stage, const struct sum *sum,
+               float *to)
+{
+    return store->device->blend(store->stages[stage].plan.floats, sum->terms, sum->a,
+                                sum->x, to);
+}
+
 int pl_wstore_read_back(struct pl_wstore *store, int stage, int64_t version,
                         const float **out)
 {
     const struct pl_wstage *w = &store->stages[stage];
-    const float by = (float)(w->look.c - w->look.c_back);
+    const double by = w->look.c - w->look.c_back;
     *out = pl_wstore_read(store, stage, version);
     if (!w->back || by == 0 || version <= w->begin) return 0;
-    int rc = store->device->copy(w->back, *out, bytes_of(w));
-    if (!rc)
-        rc = store->device->axpby(w->plan.floats, by, w->e[version % w->n_e], 1,
-                                  w->back);
+    struct sum sum = {0};
+    add(&sum, 1, *out);
+    add(&sum, by, w->e[version % w->n_e]);
     *out = w->back;
-    return rc;
+    return put(store, stage, &sum, w->back);
 }
 
 const float *pl_wstore_stored(const struct pl_wstore *store, int stage)
@@ -117,9 +137,7 @@ static int land_on_y(struct pl_wstore *store, int stage)
     struct pl_wstage *w = &store->stages[stage];
     float *x = pl_wstore_read(store, stage, store->version);
     if (w->at_read) return store->device->copy(x, w->live, bytes_of(w));
-    if (w->c_last == 0 || !w->n_e) return 0;
-    return store->device->axpby(w->plan.floats, (float)w->c_last,
-                                w->e[store->version % w->n_e], 1, x);
+    return pl_wstore_y(store, stage, x);
 }
 
 int pl_wstore_begin(struct pl_wstore *store, int stage,
@@ -139,83 +157,25 @@ int pl_wstore_begin(struct pl_wstore *store, int stage,
     return w->at_read ? pl_wstore_y(store, stage, w->live) : 0;
 }
 
-/* One write is a chain of cheap operations on the same floats; on the host they are
- * done slice by slice, so that the chain runs in cache and each block passes memory
- * once. */
-enum { SLICE = 8192 };
-
-static size_t slice(const struct pl_wstore *store, size_t left)
-{
-    return store->device->host_memory && left > SLICE ? SLICE : left;
-}
-
-/* The next iterate and e as sums of u and the e before. */
-struct write {
-    const float *u, *before; /* before: NULL when it is 0 */
-    float *now, *next, *e;   /* e: NULL when not kept */
-    float u_step, e_step;    /* of the stored iterate, to be subtracted */
-    float u_look, e_look;    /* at read: of x = y - c e */
-    float u_e, e_e;          /* of e */
+/* u u[n] + e e[n-1]. */
+struct step {
+    double u, e;
 };
 
-static struct write plan_write(struct pl_wstore *store, int stage, int64_t n,
-                               const float *u, bool held, double c)
+/* What the stored iterate loses. */
+static struct step stored_step(const struct pl_wstage *w, bool held, double b, double c)
 {
-    const struct pl_wstage *w = &store->stages[stage];
-    const double b = held ? 0 : w->look.smooth, step = w->momentum ? 1 : 0;
-    struct write job = {.u = u,
-                        .now = pl_wstore_read(store, stage, n),
-                        .next = pl_wstore_read(store, stage, n + 1),
-                        .e = w->n_e ? w->e[(n + 1) % w->n_e] : NULL,
-                        .before = w->n_e && n > 0 ? w->e[n % w->n_e] : NULL,
-                        .u_look = (float)(c * (1 - b)),
-                        .e_look = (float)(c * b),
-                        .u_e = (float)(1 - b),
-                        .e_e = (float)b};
-    double u_step = step ? 1 - b : 1, e_step = step * b;
-    if (!w->at_read && held) { /* e[-1] = u[0]: what c adds, c' takes */
-        u_step = 1;
-        e_step = 0;
-    } else if (!w->at_read) {
-        u_step += c * (1 - b);
-        e_step += c * b - w->c_last;
+    struct step s = {w->momentum ? 1 - b : 1, w->momentum ? b : 0};
+    if (!w->at_read && held)
+        return (struct step){1, 0}; /* e[-1] = u[0]: what c adds,
+                                       c' takes */
+    if (!w->at_read) {
+        s.u += c * (1 - b);
+        s.e += c * b - w->c_last;
     } else if (held) { /* y[0] was x[0] + c u[0] */
-        u_step -= c;
+        s.u -= c;
     }
-    job.u_step = (float)u_step;
-    job.e_step = (float)e_step;
-    return job;
-}
-
-/* y -= a u + b e, in the floats at .. at+n. */
-static int subtract(const struct pl_device *dev, const struct write *job, size_t at,
-                    size_t n, float a, float b, float *y)
-{
-    int rc = dev->axpby(n, -a, job->u + at, 1, y);
-    if (!rc && b != 0 && job->before) rc = dev->axpby(n, -b, job->before + at, 1, y);
-    return rc;
-}
-
-static int write_slice(const struct pl_device *dev, const struct pl_wstage *w,
-                       const struct write *job, size_t at, size_t n)
-{
-    const size_t bytes = sizeof(float) * n;
-    float *next = job->next + at, *stored = w->at_read ? w->live + at : next;
-    int rc = 0;
-    if (!w->at_read && job->next != job->now)
-        rc = dev->copy(next, job->now + at, bytes);
-    if (!rc) rc = subtract(dev, job, at, n, job->u_step, job->e_step, stored);
-    if (!rc && w->at_read) rc = dev->copy(next, stored, bytes);
-    if (!rc && w->at_read)
-        rc = subtract(dev, job, at, n, job->u_look, job->e_look, next);
-    if (rc || !job->e) return rc;
-    float *e = job->e + at;
-    if (job->e_e == 0) return dev->copy(e, job->u + at, bytes);
-    if (!job->before)
-        rc = dev->zero(e, bytes);
-    else if (job->before != job->e)
-        rc = dev->copy(e, job->before + at, bytes);
-    return rc ? rc : dev->axpby(n, job->u_e, job->u + at, job->e_e, e);
+    return s;
 }
 
 int pl_cosine(const struct pl_device *dev, size_t n, const float *a, const float *b,
@@ -232,49 +192,49 @@ int pl_cosine(const struct pl_device *dev, size_t n, const float *a, const float
 int pl_wstore_write(struct pl_wstore *store, int stage, int64_t n, const float *u,
                     bool hold)
 {
-    const struct pl_device *dev = store->device;
     struct pl_wstage *w = &store->stages[stage];
+    const float *before = w->n_e && n > 0 ? w->e[n % w->n_e] : NULL; /* else 0 */
+    const bool held = hold && n == 0;
     double gate = NAN; /* max(0, cos(u, e)); 1 where there is no direction yet */
     int rc = 0;
-    if (w->gate && w->n_e && n > 0)
-        rc = pl_cosine(dev, w->plan.floats, u, w->e[n % w->n_e], &gate);
+    if (w->gate && before)
+        rc = pl_cosine(store->device, w->plan.floats, u, before, &gate);
     const double c = w->look.c * (isnan(gate) ? 1 : fmax(0, gate));
-    const struct write job = plan_write(store, stage, n, u, hold && n == 0, c);
-    for (size_t at = 0, k; at < w->plan.floats && !rc; at += k) {
-        k = slice(store, w->plan.floats - at);
-        rc = write_slice(dev, w, &job, at, k);
-    }
+    const double b = held ? 0 : w->look.smooth;
+    const struct step step = stored_step(w, held, b, c);
+    float *next = pl_wstore_read(store, stage, n + 1);
+    float *stored = w->at_read ? w->live : next;
+    struct sum x = {0}, look = {0}, e = {0};
+    add(&x, 1, w->at_read ? stored : pl_wstore_read(store, stage, n));
+    add(&x, -step.u, u);
+    add(&x, -step.e, before);
+    if (!rc) rc = put(store, stage, &x, stored);
+    add(&look, 1, stored);
+    add(&look, -c * (1 - b), u);
+    add(&look, -c * b, before);
+    if (!rc && w->at_read) rc = put(store, stage, &look, next);
+    add(&e, 1 - b, u);
+    add(&e, b, before);
+    if (!rc && w->n_e) rc = put(store, stage, &e, w->e[(n + 1) % w->n_e]);
     w->c_last = c;
     return rc;
 }
 
 int pl_wstore_distance(const struct pl_wstore *store, int stage, int64_t n,
-                       int64_t version, float *scratch, double *square)
+                       int64_t version, double *square)
 {
-    const struct pl_device *dev = store->device;
-    const float *a = pl_wstore_read(store, stage, n);
-    const float *b = pl_wstore_read(store, stage, version);
-    const size_t floats = store->stages[stage].plan.floats;
-    int rc = 0;
     *square = 0;
-    for (size_t at = 0, k; at < floats && !rc && n != version; at += k) {
-        double part = 0;
-        k = slice(store, floats - at);
-        rc = dev->copy(scratch, a + at, sizeof(float) * k);
-        if (!rc) rc = dev->axpby(k, -1, b + at, 1, scratch);
-        if (!rc) rc = dev->dot(k, scratch, scratch, &part);
-        *square += part;
-    }
-    return rc;
+    if (n == version) return 0;
+    return store->device->distance(store->stages[stage].plan.floats,
+                                   pl_wstore_read(store, stage, n),
+                                   pl_wstore_read(store, stage, version), square);
 }
 
 int pl_wstore_y(const struct pl_wstore *store, int stage, float *out)
 {
     const struct pl_wstage *w = &store->stages[stage];
-    const float *x = pl_wstore_read(store, stage, store->version);
-    int rc = store->device->copy(out, x, bytes_of(w));
-    if (!rc && w->c_last != 0 && w->n_e)
-        rc = store->device->axpby(w->plan.floats, (float)w->c_last,
-                                  w->e[store->version % w->n_e], 1, out);
-    return rc;
+    struct sum sum = {0};
+    add(&sum, 1, pl_wstore_read(store, stage, store->version));
+    add(&sum, w->c_last, pl_wstore_direction(store, stage));
+    return put(store, stage, &sum, out);
 }

@@ -79,8 +79,8 @@ int pl_wstore_y(const struct pl_wstore *store, int stage, float *out);
 /* Cosine of two vectors of n device floats; NaN when one of them is 0. */
 int pl_cosine(const struct pl_device *dev, size_t n, const float *a, const float *b,
               double *out);
-/* *square = ||x[n] - x[version]||^2; scratch: floats of the stage. */
+/* *square = ||x[n] - x[version]||^2. */
 int pl_wstore_distance(const struct pl_wstore *store, int stage, int64_t n,
-                       int64_t version, float *scratch, double *square);
+                       int64_t version, double *square);
 
 #endif
