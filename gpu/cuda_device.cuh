@@ -13,6 +13,7 @@
 
 #ifndef CUDA_SHIM
 #include <cublas_v2.h>
+#include <cuda_bf16.h>
 #include <cuda_runtime.h>
 #include <nvtx3/nvToolsExt.h>
 #define PL_LAUNCH(kernel, grid, block, shared_bytes, ...) \
@@ -40,6 +41,17 @@ struct pl_cuda {
 extern struct pl_cuda pl_cuda;
 
 PL_DEVICE_OPS(pl_cuda_)
+
+/* Attention in bf16 on tensor cores, shapes and layout of the operation attention (lse
+ * float); head_dim a multiple of 8, at most 128, best 64 or 128; arrays aligned to 16
+ * bytes. dqkv may not be any of the others. Errors: PL_EUNSUP: a shape that
+ * pl_cuda_flash_takes() refuses. */
+bool pl_cuda_flash_takes(const struct pl_attention_shape *shape);
+int pl_cuda_flash(const struct pl_attention_shape *shape, const __nv_bfloat16 *qkv,
+                  __nv_bfloat16 *out, float *lse);
+int pl_cuda_flash_back(const struct pl_attention_shape *shape, const __nv_bfloat16 *qkv,
+                       const __nv_bfloat16 *out, const float *lse,
+                       const __nv_bfloat16 *dout, __nv_bfloat16 *dqkv);
 
 /* 0, or PL_EDEVICE with what and CUDA's text. */
 int pl_cuda_check(cudaError_t status, const char *what);

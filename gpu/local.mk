@@ -26,6 +26,10 @@ EXTRA_DIST += %D%/cuda.cu %D%/cuda_vector.cu %D%/cuda_matrix.cu %D%/cuda_layers.
 cuda_objects = %D%/cuda.o %D%/cuda_vector.o %D%/cuda_matrix.o %D%/cuda_layers.o %D%/cuda_attention.o \
   %D%/cuda_blocks.o %D%/cuda_moe.o %D%/cuda_stream.o
 
+# attention in bf16 on tensor cores
+EXTRA_DIST += %D%/cuda_flash.cu %D%/cuda_flash_back.cu %D%/cuda_flash.cuh %D%/cuda_mma.cuh
+cuda_objects += %D%/cuda_flash.o %D%/cuda_flash_back.o
+
 AM_V_NVCC = $(am__v_NVCC_@AM_V@)
 am__v_NVCC_ = $(am__v_NVCC_@AM_DEFAULT_V@)
 am__v_NVCC_0 = @echo "  NVCC    " $@;
@@ -54,3 +58,6 @@ endif
 -include %D%/cuda_stream.Pcu
 MOSTLYCLEANFILES += %D%/cuda.Pcu %D%/cuda_vector.Pcu %D%/cuda_matrix.Pcu %D%/cuda_layers.Pcu \
   %D%/cuda_attention.Pcu %D%/cuda_blocks.Pcu %D%/cuda_moe.Pcu %D%/cuda_stream.Pcu
+-include %D%/cuda_flash.Pcu
+-include %D%/cuda_flash_back.Pcu
+MOSTLYCLEANFILES += %D%/cuda_flash.Pcu %D%/cuda_flash_back.Pcu

@@ -5,8 +5,9 @@
  * (the default), `reverse`, or a number that seeds the order of the fibers, drawn anew
  * for every block. Finds wrong mathematics and indices (with -fsanitize=address also
  * outside of arrays), missing barriers (shared memory is poisoned before each block,
- * and the order matters), barriers that not all threads reach. Blind to speed, to races
- * inside a warp and to what real cuBLAS does. */
+ * and the order matters), barriers that not all threads reach, asynchronous copies that
+ * nobody waited for. Blind to speed, to races inside a warp and to what real cuBLAS
+ * does. */
 #ifndef TESTS_CUDA_SHIM_H
 #define TESTS_CUDA_SHIM_H
 
@@ -56,6 +57,12 @@ enum { STACK = 64 << 10 };
 #endif
 enum { WARP = 32, POISON = 0xA5, FORWARD = 0, REVERSE = -1, UNSET = -2 };
 
+struct copy {
+    void *to;
+    const void *from; /* null: zeros */
+    size_t bytes;
+};
+
 struct fiber {
     void *sp = nullptr, *stack = nullptr, *fake = nullptr;
     size_t size = STACK;
@@ -63,12 +70,14 @@ struct fiber {
     unsigned lane = 0, warp = 0;
     bool done = false;
     const char *wait = ""; /* what it waits for, for the deadlock report */
+    std::vector<copy> copies; /* begun and not waited for */
 };
 
 /* One exchange at a time in each warp; generation counts completed ones. */
 struct warp {
     unsigned arrived = 0, unread = 0, members = 0, generation = 0;
     uint64_t slot[WARP];
+    void *item[WARP];
 };
 
 inline std::vector<fiber> &fibers =
@@ -146,6 +155,7 @@ inline void start_fiber(fiber &f, unsigned t)
     f.warp = t / WARP;
     f.done = false;
     f.fake = nullptr;
+    f.copies.clear();
     warps[f.warp].members++;
     void **top = (void **)((char *)f.stack + STACK) - 3;
     top[0] = top[1] = nullptr; /* where a walk of the stack ends */
@@ -299,6 +309,22 @@ template <class T> T exchange(unsigned mask, T value, unsigned from, const char 
     return result;
 }
 
+/* Every lane of a warp calls this; the last to come does f to the items of all. */
+template <class T> void together(T &item, void (*f)(T *const *lane), const char *what)
+{
+    warp &w = warps[current->warp];
+    current->wait = what;
+    w.item[current->lane] = &item;
+    unsigned mine = w.generation;
+    progress++;
+    if (++w.arrived == WARP) {
+        f((T *const *)w.item);
+        w.generation++;
+        w.arrived = 0;
+    }
+    while (w.generation == mine) yield();
+}
+
 inline int barrier(int predicate, const char *what)
 {
     current->wait = what;
@@ -348,4 +374,5 @@ template <class T> T __shfl_xor_sync(unsigned mask, T value, int x)
 }
 
 #include "cuda_shim_api.h"
+#include "cuda_shim_mma.h"
 #endif

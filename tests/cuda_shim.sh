@@ -53,7 +53,8 @@ echo 'extern "C" int f() { return 1; }' >"$work/f.cc"
 ok $? 'a library that the plugin needs is missing'
 
 status=0
-for name in cuda cuda_vector cuda_matrix cuda_layers cuda_attention cuda_blocks cuda_moe cuda_stream; do
+for name in cuda cuda_vector cuda_matrix cuda_layers cuda_attention cuda_blocks cuda_moe \
+    cuda_stream cuda_flash cuda_flash_back; do
     unit "$work/$name.o" -I"$top_srcdir" "$top_srcdir/gpu/$name.cu" || status=1
 done
 [ $status -eq 0 ] && link "$work"/cuda*.o
@@ -66,6 +67,22 @@ for order in forward reverse 1 2 3; do
     ok $? "conformance, threads in order: $order"
     grep '^not ok' "$work/out" | sed 's/^/# /'
 done
+
+# Attention in bf16 on tensor cores, against its formulas; the same bits in every order.
+unit "$work/flash.o" -I"$top_srcdir" "$top_srcdir/tests/cuda_flash.cc"
+# flash: build the program of the device's objects, run it.
+# shellcheck disable=SC2086
+flash() {
+    "$CXX" $flags -o "$work/flash" "$work/flash.o" "$work"/cuda*.o 2>"$work/err" &&
+        "$work/flash" >"$work/out" 2>"$work/err"
+}
+for order in forward reverse 1 2 3; do
+    SHIM_ORDER=$order flash && grep . "$work/out" >>"$work/hashes"
+    ok $? "attention in bf16, threads in order: $order"
+    sed 's/^/# /' "$work/err" "$work/out"
+done
+[ "$(sort -u "$work/hashes" | wc -l)" -eq 1 ]
+ok $? 'attention in bf16: the same bits in every order'
 
 # tools/gpu-check, all of it that needs no GPU, with this plugin in the place of nvcc's.
 mkdir -p "$work/state/pack"
@@ -88,22 +105,25 @@ SHIM_DEVICES=0 gpu_check 1 && [ "$(grep -c 'SKIP no device: no GPU' "$work/out")
 ok $? 'gpu-check: no GPU'
 
 # planted NAME FILE SED: with this change of gpu/FILE the suite must fail.
+conformance() { link "$work"/cuda*.o && tests/test_cuda >"$work/out" 2>/dev/null; }
+complains() { grep -q '^not ok' "$work/out"; }
 mkdir -p "$work/wrong/gpu"
 planted() {
     rm -f "$work"/wrong/gpu/*
     sed "$3" "$top_srcdir/gpu/$2" >"$work/wrong/gpu/$2"
     unit=$2
     [ "$unit" = cuda_device.cuh ] && unit=cuda_layers.cu
+    [ "$unit" = cuda_flash.cuh ] && unit=cuda_flash.cu
     [ -e "$work/wrong/gpu/$unit" ] || cp "$top_srcdir/gpu/$unit" "$work/wrong/gpu/$unit"
     object=$work/${unit%.cu}.o
     mv "$object" "$work/right.o"
     ! cmp -s "$work/wrong/gpu/$2" "$top_srcdir/gpu/$2" &&
         unit "$object" -I"$work/wrong" -I"$top_srcdir" "$work/wrong/gpu/$unit" &&
-        link "$work"/cuda*.o &&
-        ! tests/test_cuda >"$work/out" 2>/dev/null && grep -q '^not ok' "$work/out"
+        ! "$suite" && complains
     ok $? "found: $1"
     mv "$work/right.o" "$object"
 }
+suite=conformance
 planted 'no barrier before the sums of the warps are read' cuda_device.cuh \
     '/^static __device__ inline double pl_block_sum/,/^}/{/__syncthreads();$/d}'
 planted 'no barrier after tiles of keys and values are loaded' cuda_attention.cu \
@@ -114,4 +134,20 @@ planted 'a row ends one element too early' cuda_layers.cu \
     's/i = lane; i < d; i += PL_WARP) square/i = lane; i < d - 1; i += PL_WARP) square/'
 planted 'a query sees the next key' cuda_attention.cu \
     's/j0 + lane_of() <= t/j0 + lane_of() <= t + 1/'
+suite=flash
+complains() { grep -q 'expected' "$work/err"; }
+planted 'forward: no barrier after a tile has come' cuda_flash.cu \
+    '/flash_kernel(struct/,/^}/{/__syncthreads();/d}'
+planted 'forward: a tile is not waited for' cuda_flash.cu '/pl_copy_wait();/d'
+planted 'forward: a query sees the next key' cuda_flash.cuh 's/: q > r)/: q > r + 1)/'
+planted 'forward: a row is stored before all lanes have read the tile' cuda_flash.cuh \
+    '/flash_store(/,/^}/{/__syncwarp();/d}'
+planted 'forward: the result is not scaled down as the maximum grows' cuda_flash.cu \
+    '/o\[i\]\[n\]\[2 \* h\] \*= shrink/d'
+planted 'backward: no barrier after a tile has come' cuda_flash_back.cu \
+    '/flash_back_kernel(struct/,/^}/{/__syncthreads();/d}'
+planted 'backward: keys see one head of their group' cuda_flash_back.cu \
+    's/y.tiles \* group/y.tiles/'
+planted 'backward: statistics are not waited for' cuda_flash_back.cu \
+    '/pl_copy_wait();/d'
 done_testing
