@@ -17,7 +17,8 @@
 #include "traces/figure.h"
 #include "traces/record.h"
 
-enum { OPT_RESUME = 512, OPT_FORCE, OPT_JSON, OPT_SAVE, OPT_SAVE_TYPE };
+enum { OPT_RESUME = 512, OPT_FORCE, OPT_JSON, OPT_SAVE, OPT_SAVE_TYPE, OPT_SAVE_SHARD };
+static const uint64_t default_shard = UINT64_C(5000000000);
 enum { SNAPSHOT_S = 30 }; /* seconds between partial traces, at least */
 
 static const struct argp_option options[] = {
@@ -30,6 +31,10 @@ static const struct argp_option options[] = {
      0},
     {"save-type", OPT_SAVE_TYPE, "TYPE", 0,
      "of their numbers: F32 (default), BF16, F16", 0},
+    {"save-shard", OPT_SAVE_SHARD, "SIZE", 0,
+     "most bytes of one file of weights (default 5 GB); more become several files and "
+     "model.safetensors.index.json, as by save_pretrained's max_shard_size",
+     0},
     {"json", OPT_JSON, NULL, 0, "print the table and the verdicts as JSON", 0},
     {0},
 };
@@ -38,6 +43,7 @@ struct args {
     struct pl_cmd_settings settings;
     const char *file, *output, *save;
     const struct pl_tensor_type *save_type;
+    uint64_t save_shard;
     bool resume, force, json;
 };
 
@@ -68,6 +74,11 @@ static error_t parse(int option, char *arg, struct argp_state *state)
         if (!args->save_type || !args->save_type->encode)
             argp_error(state, "--save-type is '%s', expected F32, BF16 or F16", arg);
         return 0;
+    case OPT_SAVE_SHARD:
+        if (pl_units_bytes(arg, &args->save_shard) || !args->save_shard)
+            argp_error(state, "--save-shard is '%s', expected a size such as 5 GB",
+                       arg);
+        return 0;
     case ARGP_KEY_ARG:
         if (args->file)
             argp_error(state, "one FILE is expected, '%s' is a second", arg);
@@ -77,6 +88,8 @@ static error_t parse(int option, char *arg, struct argp_state *state)
         if (!args->output) argp_error(state, "-o FILE is missing: the trace to write");
         if (args->save_type && !args->save)
             argp_error(state, "--save-type without --save DIR");
+        if (args->save_shard && !args->save)
+            argp_error(state, "--save-shard without --save DIR");
         return 0;
     default:
         return ARGP_ERR_UNKNOWN;
@@ -318,6 +331,7 @@ int pl_cmd_run(int argc, char **argv)
         .resume = args.resume,
         .force = args.force,
         .save = args.save,
+        .save_shard = args.save_shard ? args.save_shard : default_shard,
         .save_type = args.save_type ? args.save_type : pl_tensor_type_find("F32"),
         .command = pl_cmd_settings_line(&args.settings, "pipelag run", args.file)};
     int status = run(&s, &args, &number);

@@ -39,6 +39,7 @@ struct pl_experiment {
      */
     const char *save;
     const struct pl_tensor_type *save_type;
+    uint64_t save_shard; /* most bytes of a file of weights */
 };
 
 /* Expand the arms, simulate every schedule, check that they can be trained. Errors:

@@ -298,13 +298,12 @@ static char *job_text(const struct pl_experiment *e, int job)
 bool pl_job_saved(const struct pl_experiment *e, int job, bool last)
 {
     char *folder = pl_job_save_folder(e, job), *own = job_text(e, job);
-    char *path = pl_printf("%s/model.safetensors", folder);
-    char *run = pl_safetensors_note(path, note_job);
-    char *update = pl_safetensors_note(path, note_update);
+    char *run = pl_safetensors_note(folder, note_job);
+    char *update = pl_safetensors_note(folder, note_update);
     bool saved = run && !strcmp(run, own) && update &&
                  (!last || atoll(update) == pl_job_arm(e, job)->versions.updates);
-    char *const texts[] = {folder, own, path, run, update};
-    for (int i = 0; i < 5; i++) free(texts[i]);
+    char *const texts[] = {folder, own, run, update};
+    for (int i = 0; i < 4; i++) free(texts[i]);
     return saved;
 }
 
@@ -318,9 +317,11 @@ static int save_weights(void *files, int64_t update, const float *const *blocks)
     /* transformers asks for the first */
     const struct pl_tensor_note notes[] = {
         {"format", "pt"}, {note_job, run}, {note_update, updates}, {0}};
+    const struct pl_safetensors_form form = {p->experiment->save_type,
+                                             p->experiment->save_shard, notes};
     int rc = pl_setup_weights_save(folder, &arm->model,
-                                   (int)pl_config_int(arm->config, "train.seq"),
-                                   p->experiment->save_type, notes, p->problem, blocks);
+                                   (int)pl_config_int(arm->config, "train.seq"), &form,
+                                   p->problem, blocks);
     free(folder);
     free(run);
     free(updates);

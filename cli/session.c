@@ -169,8 +169,9 @@ static bool is_empty(const char *folder, bool tidy)
     bool empty = true;
     for (struct dirent *entry; dir && (entry = readdir(dir));) {
         const char *name = entry->d_name;
-        bool half = !strncmp(name, ".model.safetensors.tmp-", 23) ||
-                    !strncmp(name, ".config.json.tmp-", 17);
+        bool half =
+            (!strncmp(name, ".model", 6) || !strncmp(name, ".config.json.", 13)) &&
+            strstr(name, ".tmp-");
         empty &= half || !strcmp(name, ".") || !strcmp(name, "..");
         if (!half || !tidy) continue;
         char *path = pl_printf("%s/%s", folder, name);
@@ -242,6 +243,7 @@ static int expand(struct pl_session *s)
     if (rc) return rc;
     s->experiment.save = s->save;
     s->experiment.save_type = s->save_type;
+    s->experiment.save_shard = s->save_shard;
     s->folder = pl_printf("%s.ckpt", s->output);
     s->checkpoints = PL_NEW(pl_session_jobs(s), char *);
     s->finished = PL_NEW(pl_session_jobs(s), bool);

@@ -11,6 +11,7 @@ struct pl_session {
     bool resume, force;
     const char *save; /* folder for the weights of all jobs; NULL: none; borrowed */
     const struct pl_tensor_type *save_type;
+    uint64_t save_shard;
     struct pl_config *config; /* owned */
     char *command;            /* what decides the results, for the trace; owned */
     struct pl_experiment experiment;

@@ -124,16 +124,15 @@ static int write_config(const char *folder, const struct pl_model *model, int T,
 }
 
 int pl_setup_weights_save(const char *folder, const struct pl_model *model, int T,
-                          const struct pl_tensor_type *type,
-                          const struct pl_tensor_note *notes,
+                          const struct pl_safetensors_form *form,
                           const struct pl_problem *problem, const float *const *blocks)
 {
     const char *model_type = pl_model_hf_type(model);
     char *path = pl_printf("%s/model.safetensors", folder);
-    int rc = pl_weights_save(path, model_type, type, notes, problem, blocks);
+    int rc = pl_weights_save(path, model_type, form, problem, blocks);
     free(path);
     if (rc) return rc;
-    if (model_type) return write_config(folder, model, T, type);
+    if (model_type) return write_config(folder, model, T, form->type);
     pl_log(PL_LOG_WARN,
            "%s: no model type of Hugging Face fits, so there is no config.json",
            folder);

@@ -14,11 +14,11 @@ int pl_setup_weights(const struct pl_config *config, const struct pl_model *mode
 /* A checksum of every byte of model.weights; 0 when it is not given. */
 int pl_setup_weights_hash(const struct pl_config *config, uint64_t *hash);
 
-/* Write config.json and model.safetensors into folder. T: tokens of a sequence. A model
- * without a type of Hugging Face gets no config.json and a warning. Errors: PL_EIO. */
+/* Write config.json and model.safetensors, or its shards and their index, into folder.
+ * T: tokens of a sequence. A model without a type of Hugging Face gets no config.json
+ * and a warning. Errors: PL_EIO. */
 int pl_setup_weights_save(const char *folder, const struct pl_model *model, int T,
-                          const struct pl_tensor_type *type,
-                          const struct pl_tensor_note *notes,
+                          const struct pl_safetensors_form *form,
                           const struct pl_problem *problem, const float *const *blocks);
 
 #endif

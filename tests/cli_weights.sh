@@ -40,6 +40,24 @@ run 0 train --schedule pipedream -m 1 --set corrector.name=prediction -o q.h5 --
     [ "$(losses r.h5 | head -n 1)" = "$(last q.h5)" ] && [ "$(last q.h5)" != "$(last a.h5)" ]
 ok $? 'a prediction corrector leaves the iterate that it stores'
 
+# several files and an index, by size; of a later save in one file nothing is left of them
+run 0 train -o s.h5 --save s --save-shard '20 kB' &&
+    [ "$(ls s/run-1 | tr '\n' ' ')" = "config.json model-00001-of-00003.safetensors \
+model-00002-of-00003.safetensors model-00003-of-00003.safetensors \
+model.safetensors.index.json " ] &&
+    run 0 train --set model.weights=s/run-1 -o s2.h5 && [ "$(losses s2.h5)" = "$(losses b.h5)" ]
+ok $? '--save-shard: files and an index, from which a run goes on'
+mkdir -p part/run-1/model.safetensors.index.json
+run 1 train -o p.h5 --save part --save-shard 20kB --force && grep -q 'index.json: cannot remove' "$work/err" &&
+    rmdir part/run-1/model.safetensors.index.json &&
+    run 0 train -o p.h5 --save part --save-shard 20kB --resume && diff -r part s
+ok $? '... which --resume writes where they are not'
+run 0 train -o s.h5 --save s --force && [ "$(ls s/run-1)" = "$(ls kept/run-1)" ]
+ok $? '... which one file replaces'
+run 2 train -o no.h5 --save other --save-shard 0 && grep -q 'expected a size such as 5 GB' "$work/err" &&
+    run 2 train -o no.h5 --save-shard 1GB && grep -q 'without --save' "$work/err"
+ok $? 'sizes'
+
 # refused before anything is written
 refused() { # TEXT COMMAND...
     refused_text=$1

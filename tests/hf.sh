@@ -67,7 +67,8 @@ done
 # from here to there, and back
 for type in tied $types; do
     dtypes=F32
-    [ $type = llama ] && dtypes="F32 BF16"
+    [ $type = llama ] && dtypes="F32 BF16 sharded:F32"
+    [ $type = gpt2 ] && dtypes="F32 sharded:F32"
     for dtype in $dtypes; do
         mkdir "$work/saved"
         run 0 "$model" save "$work/saved" 3 "$dtype" $(keys_of $type) &&
@@ -99,13 +100,15 @@ for type in $("$hf_python" -B "$theirs" has $types); do
         run 0 "$model" logits "$work/$type" host 2 "$tokens" &&
         same "$work/out" "$work/expected"
     ok $? "$type of transformers: same logits here"
-    mkdir "$work/saved"
-    run 0 "$model" save "$work/saved" 3 F32 $(keys_of $type) &&
-        run 0 "$hf_python" -B "$theirs" logits "$work/saved" "$tokens" &&
-        cp "$work/out" "$work/expected" &&
-        run 0 "$model" logits "$work/saved" host 1 "$tokens" &&
-        same "$work/out" "$work/expected"
-    ok $? "$type written here: same logits in transformers"
-    rm -rf "$work/saved"
+    for dtype in F32 sharded:F32; do
+        mkdir "$work/saved"
+        run 0 "$model" save "$work/saved" 3 $dtype $(keys_of $type) &&
+            run 0 "$hf_python" -B "$theirs" logits "$work/saved" "$tokens" &&
+            cp "$work/out" "$work/expected" &&
+            run 0 "$model" logits "$work/saved" host 1 "$tokens" &&
+            same "$work/out" "$work/expected"
+        ok $? "$type written here as $dtype: same logits in transformers"
+        rm -rf "$work/saved"
+    done
 done
 done_testing

@@ -1,5 +1,6 @@
 /* Weights in Hugging Face's form, for tests/hf.sh:
- *   hf_model save DIR SEED TYPE KEY=VALUE ...   random weights of a model into DIR
+ *   hf_model save DIR SEED TYPE KEY=VALUE ...   random weights of a model into DIR;
+ *                                               sharded:TYPE: files of a kilobyte
  *   hf_model logits DIR DEVICE STAGES TOKENS    of DIR, at every position
  * The logits are those of token v minus those of token 0, from differences of losses,
  * so that they pass the whole of the net. */
@@ -83,10 +84,13 @@ static int save(char **argv, int argc)
 {
     struct built b;
     static const struct pl_tensor_note notes[] = {{"format", "pt"}, {0}};
+    const bool sharded = !strncmp(argv[2], "sharded:", 8);
+    const struct pl_safetensors_form form = {
+        pl_tensor_type_find(argv[2] + (sharded ? 8 : 0)), sharded ? 1024 : 0, notes};
     build(&b, argv + 3, argc - 3, "ref", 1);
     scatter(&b, strtoull(argv[1], NULL, 10));
-    must(pl_setup_weights_save(argv[0], &b.model, 64, pl_tensor_type_find(argv[2]),
-                               notes, b.problem, (const float *const *)b.blocks));
+    must(pl_setup_weights_save(argv[0], &b.model, 64, &form, b.problem,
+                               (const float *const *)b.blocks));
     drop(&b);
     return 0;
 }

@@ -319,9 +319,9 @@ static int write_two(const char *type, float last)
                                         {.name = one, .rank = 0}};
     const struct pl_tensor_note notes[] = {{"format", "pt"}, {0}};
     const float x[] = {1, 2, 3, last};
+    const struct pl_safetensors_form form = {pl_tensor_type_find(type), 0, notes};
     struct pl_safetensors_writer *w = NULL;
-    int rc =
-        pl_safetensors_create(path, pl_tensor_type_find(type), tensors, 2, notes, &w);
+    int rc = pl_safetensors_create(path, &form, tensors, 2, &w);
     if (!rc) rc = pl_safetensors_put(w, x);
     if (!rc) rc = pl_safetensors_put(w, x);
     if (rc)

@@ -28,9 +28,12 @@ static void teardown(void)
     unlink(path);
 }
 
+static const struct pl_safetensors_form f32 = {.type = &pl_tensor_types[0]};
+
 static int save(const struct fixture *f, const char *type)
 {
-    return pl_weights_save(path, "llama", pl_tensor_type_find(type), NULL, f->p,
+    const struct pl_safetensors_form form = {.type = pl_tensor_type_find(type)};
+    return pl_weights_save(path, "llama", &form, f->p,
                            (const float *const *)f->weights);
 }
 
@@ -174,8 +177,7 @@ START_TEST(gpt2_is_joined_and_transposed)
     const float *from[] = {block};
     float *to[] = {again};
     for (int i = 0; i < FLOATS; i++) block[i] = (float)i;
-    ck_assert_int_eq(
-        pl_weights_save(path, "gpt2", pl_tensor_type_find("F32"), NULL, &p, from), 0);
+    ck_assert_int_eq(pl_weights_save(path, "gpt2", &f32, &p, from), 0);
     struct pl_safetensors *st;
     ck_assert_int_eq(pl_safetensors_open(path, &st), 0);
     ck_assert_int_eq(st->n, N_STORED);
@@ -211,9 +213,7 @@ START_TEST(other_forms_of_gpt2)
     for (int i = 0; i < 2; i++) {
         struct pl_safetensors_writer *out;
         struct pl_weights *w;
-        ck_assert_int_eq(pl_safetensors_create(path, pl_tensor_type_find("F32"), stored,
-                                               2, NULL, &out),
-                         0);
+        ck_assert_int_eq(pl_safetensors_create(path, &f32, stored, 2, &out), 0);
         ck_assert_int_eq(pl_safetensors_put(out, x), 0);
         ck_assert_int_eq(pl_safetensors_put(out, x), 0);
         ck_assert_int_eq(pl_safetensors_commit(out), 0);
@@ -263,9 +263,7 @@ START_TEST(mixtral_has_names_of_its_own)
         "model.layers.3.block_sparse_moe.experts.12.w2.weight"};
     struct pl_problem p = problem_of(params, 4);
     const float block[10] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, *from[] = {block};
-    ck_assert_int_eq(
-        pl_weights_save(path, "mixtral", pl_tensor_type_find("F32"), NULL, &p, from),
-        0);
+    ck_assert_int_eq(pl_weights_save(path, "mixtral", &f32, &p, from), 0);
     struct pl_safetensors *st;
     ck_assert_int_eq(pl_safetensors_open(path, &st), 0);
     for (int i = 0; i < 4; i++) {

@@ -1,5 +1,5 @@
 # tests of weights in files
-test_programs += tests/test_safetensors tests/test_weights tests/test_model_hf
+test_programs += tests/test_safetensors tests/test_safetensors_shards tests/test_weights tests/test_model_hf
 test_scripts += tests/hf.sh tests/cli_weights.sh
 check_PROGRAMS += tests/hf_model
 EXTRA_DIST += tests/hf_reference.py tests/hf_transformers.py

@@ -15,5 +15,5 @@
   %D%/checkpoint.c %D%/checkpoint.h
 # weights in files
 %C%_libtrain_a_SOURCES += %D%/safetensors.c %D%/safetensors.h %D%/safetensors_file.h \
-  %D%/safetensors_data.c %D%/safetensors_types.c %D%/safetensors_write.c \
+  %D%/safetensors_data.c %D%/safetensors_types.c %D%/safetensors_write.c %D%/safetensors_shards.c \
   %D%/weights.c %D%/weights.h %D%/weights_names.c %D%/weights_names.h

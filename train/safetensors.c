@@ -306,22 +306,36 @@ int pl_safetensors_find(const struct pl_safetensors *st, const char *name)
     return t ? (int)(t - st->tensors) : -1;
 }
 
+/* The map of notes in a file's header or in an index; free *json. */
+static int find_notes(const char *path, struct pl_json_file **json,
+                      struct pl_json_value *notes)
+{
+    const bool index = pl_path_ends(path, ".json");
+    char *text = NULL;
+    uint64_t size, begin;
+    int fd = -1;
+    int rc =
+        index ? pl_json_read(path, json) : pl_safetensors_open_file(path, &fd, &size);
+    if (!rc && !index) rc = read_header(fd, path, size, &text, &begin);
+    if (!rc && !index) rc = pl_json_parse(text, begin - PREFIX, path, json);
+    if (!rc)
+        rc = pl_json_member(pl_json_root(*json), index ? "metadata" : "__metadata__",
+                            notes);
+    if (fd >= 0) close(fd);
+    free(text);
+    return rc;
+}
+
 char *pl_safetensors_note(const char *path, const char *key)
 {
     struct pl_json_file *json = NULL;
     struct pl_json_value notes;
-    char *text = NULL, *value = NULL;
+    char *file = NULL, *value = NULL;
     const char *found;
-    uint64_t size, begin;
-    int fd;
-    if (pl_safetensors_open_file(path, &fd, &size)) return NULL;
-    if (!read_header(fd, path, size, &text, &begin) &&
-        !pl_json_parse(text, begin - PREFIX, path, &json) &&
-        !pl_json_member(pl_json_root(json), "__metadata__", &notes) &&
+    if (!find_path(path, &file) && !find_notes(file, &json, &notes) &&
         !pl_json_get_text(notes, key, &found))
         value = pl_strdup(found);
-    close(fd);
     pl_json_free(json);
-    free(text);
+    free(file);
     return value;
 }

@@ -67,22 +67,32 @@ struct pl_tensor_note {
     const char *key, *value;
 };
 
-/* Value of a note of a file, caller frees; NULL: it is not there or the file cannot be
- * read. */
+/* Value of a note of a file, of an index or of the one in a folder; caller frees. NULL:
+ * it is not there or the file cannot be read. */
 char *pl_safetensors_note(const char *path, const char *key);
+
+struct pl_safetensors_form {
+    const struct pl_tensor_type *type; /* of all numbers */
+    uint64_t most; /* bytes of the tensors in a file, but for one larger tensor; 0: one
+                      file */
+    const struct pl_tensor_note *notes; /* NULL: none */
+};
 
 struct pl_safetensors_writer;
 
-/* Start path, replaced only at commit: tensors[n] give name, rank and shape, all
- * numbers are of `type`. Errors: PL_EIO. */
-int pl_safetensors_create(const char *path, const struct pl_tensor_type *type,
+/* Start path, a NAME.safetensors: tensors[n] give name, rank and shape. More than
+ * form.most bytes become NAME-00001-of-00003.safetensors and so on, with
+ * path.index.json, as transformers' save_pretrained does it. What is borrowed stays
+ * until the end of the writer. Nothing there changes before commit. Errors: PL_EIO. */
+int pl_safetensors_create(const char *path, const struct pl_safetensors_form *form,
                           const struct pl_tensor *tensors, int n,
-                          const struct pl_tensor_note *notes,
                           struct pl_safetensors_writer **out);
 /* The numbers of the next tensor. Errors: PL_EIO; PL_EUNSUP: one is not finite, or
  * beyond the type's largest. */
 int pl_safetensors_put(struct pl_safetensors_writer *w, const float *x);
-/* After the last tensor: sync and rename. Frees w. PL_EIO: path is as it was. */
+/* After the last tensor: sync and rename; other files of that path are removed, as of a
+ * save in another number of files. Frees w. PL_EIO: path is as it was if it is one
+ * file; else there is no index. */
 int pl_safetensors_commit(struct pl_safetensors_writer *w);
 void pl_safetensors_discard(struct pl_safetensors_writer *w); /* NULL is fine */
 

@@ -1,5 +1,5 @@
-/* Writing safetensors: the header follows from names and shapes, so it comes first and
- * the numbers stream after it. */
+/* Writing one safetensors file: the header follows from names and shapes, so it comes
+ * first and the numbers stream after it. */
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -10,19 +10,24 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/mem.h"
-#include "train/safetensors.h"
+#include "train/safetensors_file.h"
 
 enum { ALIGN = 8, CHUNK = 1 << 18 }; /* the header's end; numbers at a time */
 
-struct pl_safetensors_writer {
+struct pl_tensor_file {
     struct pl_file *file;
     char *path;
     const struct pl_tensor_type *type;
-    int n, next; /* tensors, and those written */
-    char **names;
-    uint64_t *counts;
-    void *buffer; /* CHUNK encoded numbers */
+    const struct pl_tensor *tensors; /* [n] borrowed */
+    int n, next;                     /* and those written */
 };
+
+uint64_t pl_tensor_count(const struct pl_tensor *t)
+{
+    uint64_t count = 1;
+    for (int k = 0; k < t->rank; k++) count *= t->shape[k];
+    return count;
+}
 
 static void put_tensor(struct pl_json *json, const struct pl_tensor *t,
                        const struct pl_tensor_type *type, uint64_t begin, uint64_t end)
@@ -39,9 +44,8 @@ static void put_tensor(struct pl_json *json, const struct pl_tensor *t,
     pl_json_end(json, '}');
 }
 
-/* Length and JSON; counts are set. */
-static void put_header(struct pl_safetensors_writer *w, const struct pl_tensor *tensors,
-                       const struct pl_tensor_note *notes)
+/* Length and JSON. */
+static void put_header(struct pl_tensor_file *w, const struct pl_tensor_note *notes)
 {
     char *text = NULL;
     size_t n = 0;
@@ -56,12 +60,9 @@ static void put_header(struct pl_safetensors_writer *w, const struct pl_tensor *
     for (; notes && notes->key; notes++) pl_json_text(&json, notes->key, notes->value);
     pl_json_end(&json, '}');
     for (int i = 0; i < w->n; i++) {
-        uint64_t count = 1;
-        for (int k = 0; k < tensors[i].rank; k++) count *= tensors[i].shape[k];
-        put_tensor(&json, &tensors[i], w->type, at, at + count * w->type->bytes);
-        at += count * w->type->bytes;
-        w->counts[i] = count;
-        w->names[i] = pl_strdup(tensors[i].name);
+        const uint64_t bytes = pl_tensor_count(&w->tensors[i]) * w->type->bytes;
+        put_tensor(&json, &w->tensors[i], w->type, at, at + bytes);
+        at += bytes;
     }
     pl_json_end(&json, '}');
     fclose(memory);
@@ -73,64 +74,63 @@ static void put_header(struct pl_safetensors_writer *w, const struct pl_tensor *
     free(text);
 }
 
-int pl_safetensors_create(const char *path, const struct pl_tensor_type *type,
+int pl_tensor_file_create(const char *path, const struct pl_safetensors_form *form,
                           const struct pl_tensor *tensors, int n,
-                          const struct pl_tensor_note *notes,
-                          struct pl_safetensors_writer **out)
+                          struct pl_tensor_file **out)
 {
     struct pl_file *file = pl_file_create(path);
     if (!file) return PL_EIO;
-    struct pl_safetensors_writer *w = PL_NEW(1, struct pl_safetensors_writer);
-    *w = (struct pl_safetensors_writer){.file = file,
-                                        .path = pl_strdup(path),
-                                        .type = type,
-                                        .n = n,
-                                        .names = PL_NEW(n, char *),
-                                        .counts = PL_NEW(n, uint64_t),
-                                        .buffer = pl_alloc(CHUNK, type->bytes)};
-    put_header(w, tensors, notes);
+    struct pl_tensor_file *w = PL_NEW(1, struct pl_tensor_file);
+    *w = (struct pl_tensor_file){.file = file,
+                                 .path = pl_strdup(path),
+                                 .type = form->type,
+                                 .tensors = tensors,
+                                 .n = n};
+    put_header(w, form->notes);
     *out = w;
     return 0;
 }
 
-int pl_safetensors_put(struct pl_safetensors_writer *w, const float *x)
+/* k numbers from number `at` of a tensor; buffer has room for them encoded. */
+static int put_chunk(struct pl_tensor_file *w, const struct pl_tensor *t,
+                     const float *x, uint64_t at, uint64_t k, void *buffer)
 {
-    const int i = w->next++;
-    for (uint64_t at = 0, k; at < w->counts[i]; at += k) {
-        k = w->counts[i] - at < CHUNK ? w->counts[i] - at : CHUNK;
-        for (uint64_t j = at; j < at + k; j++)
-            if (!(fabs((double)x[j]) <= w->type->largest))
-                return pl_fail(PL_EUNSUP,
-                               "%s: %s has %g at number %" PRIu64 ", %s holds up to %g",
-                               w->path, w->names[i], (double)x[j], j, w->type->name,
-                               w->type->largest);
-        w->type->encode(x + at, k, w->buffer);
-        if (fwrite(w->buffer, w->type->bytes, k, pl_file_stream(w->file)) != k)
-            return pl_fail(PL_EIO, "%s: cannot write: %s", w->path, strerror(errno));
+    for (uint64_t j = at; j < at + k; j++)
+        if (!(fabs((double)x[j]) <= w->type->largest))
+            return pl_fail(
+                PL_EUNSUP, "%s: %s has %g at number %" PRIu64 ", %s holds up to %g",
+                w->path, t->name, (double)x[j], j, w->type->name, w->type->largest);
+    w->type->encode(x + at, k, buffer);
+    if (fwrite(buffer, w->type->bytes, k, pl_file_stream(w->file)) == k) return 0;
+    return pl_fail(PL_EIO, "%s: cannot write: %s", w->path, strerror(errno));
+}
+
+int pl_tensor_file_put(struct pl_tensor_file *w, const float *x)
+{
+    const struct pl_tensor *t = &w->tensors[w->next++];
+    const uint64_t count = pl_tensor_count(t);
+    void *buffer = pl_alloc(CHUNK, w->type->bytes);
+    int rc = 0;
+    for (uint64_t at = 0, k; at < count && !rc; at += k) {
+        k = count - at < CHUNK ? count - at : CHUNK;
+        rc = put_chunk(w, t, x, at, k, buffer);
     }
-    return 0;
-}
-
-static void writer_free(struct pl_safetensors_writer *w)
-{
-    for (int i = 0; i < w->n; i++) free(w->names[i]);
-    free(w->names);
-    free(w->counts);
-    free(w->buffer);
-    free(w->path);
-    free(w);
-}
-
-int pl_safetensors_commit(struct pl_safetensors_writer *w)
-{
-    int rc = pl_file_commit(w->file);
-    writer_free(w);
+    free(buffer);
     return rc;
 }
 
-void pl_safetensors_discard(struct pl_safetensors_writer *w)
+int pl_tensor_file_commit(struct pl_tensor_file *w)
+{
+    int rc = pl_file_commit(w->file);
+    free(w->path);
+    free(w);
+    return rc;
+}
+
+void pl_tensor_file_discard(struct pl_tensor_file *w)
 {
     if (!w) return;
     pl_file_discard(w->file);
-    writer_free(w);
+    free(w->path);
+    free(w);
 }

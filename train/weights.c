@@ -206,8 +206,7 @@ int pl_weights_load(struct pl_weights *w, const struct pl_problem *problem,
 }
 
 int pl_weights_save(const char *path, const char *model_type,
-                    const struct pl_tensor_type *type,
-                    const struct pl_tensor_note *notes,
+                    const struct pl_safetensors_form *form,
                     const struct pl_problem *problem, const float *const *blocks)
 {
     struct pl_weight *list;
@@ -215,7 +214,7 @@ int pl_weights_save(const char *path, const char *model_type,
     int n = pl_weight_list(model_type, problem, &list);
     struct pl_tensor *tensors = PL_NEW(n, struct pl_tensor);
     for (int i = 0; i < n; i++) tensors[i] = list[i].tensor;
-    int rc = pl_safetensors_create(path, type, tensors, n, notes, &out);
+    int rc = pl_safetensors_create(path, form, tensors, n, &out);
     struct room room = room_new(list, n);
     for (int i = 0; i < n && !rc; i++) {
         rc = move(false, problem, &list[i], &room, (float *const *)blocks);

@@ -24,11 +24,11 @@ void pl_weights_close(struct pl_weights *weights); /* NULL is fine */
 int pl_weights_load(struct pl_weights *weights, const struct pl_problem *problem,
                     float *const *blocks);
 
-/* Write the parameters in blocks[stage] to the file path, replaced only when all is
- * written. Errors: PL_EIO; PL_EUNSUP: a number that the type cannot hold. */
+/* Write the parameters in blocks[stage] to the file path, or several, as
+ * pl_safetensors_create says. Errors: PL_EIO; PL_EUNSUP: a number that the type cannot
+ * hold. */
 int pl_weights_save(const char *path, const char *model_type,
-                    const struct pl_tensor_type *type,
-                    const struct pl_tensor_note *notes,
+                    const struct pl_safetensors_form *form,
                     const struct pl_problem *problem, const float *const *blocks);
 
 #endif
