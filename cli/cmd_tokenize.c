@@ -1,4 +1,5 @@
 /* pipelag tokenize: text to token files by GPT-2's vocabulary, and back. */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +13,9 @@
 #include "cli/workers.h"
 #include "train/tokenize.h"
 
-enum { OPT_BPE = 512, OPT_FORMAT, OPT_DECODE, OPT_FORCE, OPT_JSON };
+enum { OPT_BPE = 512, OPT_FORMAT, OPT_DECODE, OPT_FORCE, OPT_JSON, OPT_SHARD, OPT_VAL };
+
+enum { FINEWEB_TOKENS = 100000000 };
 
 static const struct argp_option options[] = {
     {"bpe", OPT_BPE, "DIR", 0,
@@ -22,6 +25,14 @@ static const struct argp_option options[] = {
     {"output", 'o', "OUT", 0, "file to write", 0},
     {"format", OPT_FORMAT, "NAME", 0,
      "llmc (default; FineWeb), nanogpt, or megatron, which also writes NAME.idx", 0},
+    {"shard", OPT_SHARD, "TOKENS", OPTION_ARG_OPTIONAL,
+     "cut OUT into files OUT_000001.bin and so on of this many tokens (default "
+     "100000000, as FineWeb's in llm.c)",
+     0},
+    {"val", OPT_VAL, NULL, 0,
+     "with --shard: the first file is OUT_val_000000.bin, for data.valid, the others "
+     "OUT_train_000001.bin and so on",
+     0},
     {"decode", OPT_DECODE, NULL, 0,
      "the other way: IN are token files of the format, their text is written to OUT or "
      "printed",
@@ -33,10 +44,20 @@ static const struct argp_option options[] = {
 
 struct arguments {
     const char *bpe, *output, *format;
+    struct pl_token_shards shards;
     bool decode, force, json;
     int n;
     const char **inputs; /* of argv */
 };
+
+/* A whole number of tokens, at least 1; NULL: the default. */
+static int read_count(const char *text, int64_t *n)
+{
+    char *end;
+    errno = 0;
+    *n = text ? strtoll(text, &end, 10) : FINEWEB_TOKENS;
+    return text && (end == text || *end || errno || *n < 1 || *text == '+');
+}
 
 static error_t parse(int option, char *arg, struct argp_state *state)
 {
@@ -50,6 +71,13 @@ static error_t parse(int option, char *arg, struct argp_state *state)
         return 0;
     case OPT_FORMAT:
         a->format = arg;
+        return 0;
+    case OPT_SHARD:
+        if (read_count(arg, &a->shards.tokens))
+            argp_error(state, "--shard is '%s', expected a number of tokens", arg);
+        return 0;
+    case OPT_VAL:
+        a->shards.valid = true;
         return 0;
     case OPT_DECODE:
         a->decode = true;
@@ -71,6 +99,10 @@ static error_t parse(int option, char *arg, struct argp_state *state)
         if (!a->bpe) argp_error(state, "--bpe DIR is missing: the vocabulary");
         if (!a->output && !a->decode) argp_error(state, "-o OUT is missing");
         if (a->decode && a->json) argp_error(state, "--decode excludes --json");
+        if (a->decode && a->shards.tokens)
+            argp_error(state, "--decode excludes --shard");
+        if (a->shards.valid && !a->shards.tokens)
+            argp_error(state, "--val without --shard");
         return 0;
     default:
         return ARGP_ERR_UNKNOWN;
@@ -94,13 +126,14 @@ static double total_bytes(const struct arguments *a)
 }
 
 static void print_counts(const struct arguments *a, int64_t tokens, int64_t documents,
-                         int64_t bytes)
+                         int shards, int64_t bytes)
 {
     const double per_token = (double)bytes / (double)tokens;
     if (!a->json) {
         printf("tokens           %" PRId64 "\ndocuments        %" PRId64
                "\nbytes            %" PRId64 "\nbytes per token  %.6g\n",
                tokens, documents, bytes, per_token);
+        if (a->shards.tokens) printf("files            %d\n", shards);
         return;
     }
     struct pl_json json;
@@ -110,21 +143,23 @@ static void print_counts(const struct arguments *a, int64_t tokens, int64_t docu
     pl_json_int(&json, "documents", documents);
     pl_json_int(&json, "bytes", bytes);
     pl_json_real(&json, "bytes_per_token", per_token);
+    if (a->shards.tokens) pl_json_int(&json, "files", shards);
     pl_json_end(&json, '}');
     pl_json_close(&json);
 }
 
 static int encode(const struct arguments *a, struct pl_tokenize *job)
 {
-    int code =
-        pl_token_file_create(a->format, a->output, pl_tokenizer_vocab(job->tokenizer),
-                             pl_tokenizer_end(job->tokenizer), &job->out);
+    int code = pl_token_file_create(a->format, a->output, a->shards,
+                                    pl_tokenizer_vocab(job->tokenizer),
+                                    pl_tokenizer_end(job->tokenizer), &job->out);
     if (code) return code;
     pl_progress_begin("tokenize", total_bytes(a) / (1 << 20), "MiB");
     for (int i = 0; i < a->n && !code; i++) code = pl_tokenize_file(job, a->inputs[i]);
     pl_progress_end();
     const int64_t tokens = pl_token_file_tokens(job->out);
     const int64_t documents = pl_token_file_documents(job->out);
+    const int shards = pl_token_file_shards(job->out);
     if (!code && !documents)
         code = pl_fail(PL_EINPUT, "%s%s: no text", a->inputs[0],
                        a->n > 1 ? " and the others" : "");
@@ -133,7 +168,7 @@ static int encode(const struct arguments *a, struct pl_tokenize *job)
         return code;
     }
     code = pl_token_file_commit(job->out);
-    if (!code) print_counts(a, tokens, documents, job->bytes);
+    if (!code) print_counts(a, tokens, documents, shards, job->bytes);
     return code;
 }
 
@@ -166,7 +201,9 @@ static int decode(const struct arguments *a, struct pl_tokenize *job)
 static int tokenize(const struct arguments *a)
 {
     struct pl_tokenize job = {.on_progress = on_progress};
-    int code = a->output ? pl_cmd_output(a->output, a->force) : 0;
+    char *first = a->output ? pl_token_shard_path(a->output, a->shards, 0) : NULL;
+    int code = first ? pl_cmd_output(first, a->force) : 0;
+    free(first);
     if (!code) code = pl_tokenizer_open(a->bpe, &job.tokenizer);
     if (code) return code;
     pl_workers_catch_signals();

@@ -41,6 +41,22 @@ done
 test "$(wc -c <megatron.idx)" -eq $((34 + 12 * 2 + 8 * 3)) && test "$(wc -c <megatron.bin)" -eq 64468
 ok $? "sizes of a Megatron pair"
 
+mkdir cut && tokenize "$src/COPYING" --bpe "$vocab" -o cut/c.bin --shard=6000 --val && grep -qx 'files  *3' out &&
+    [ "$(ls cut | tr '\n' ' ')" = 'c_train_000001.bin c_train_000002.bin c_val_000000.bin ' ] &&
+    tokenize --decode cut/c_val_000000.bin cut/c_train_*.bin --bpe "$vocab" -o two.txt --force &&
+    cmp -s two.txt "$src/COPYING"
+ok $? "a stream in several files, the first for validation"
+fails 2 'cut/c_val_000000.bin: exists' "files that are there" tokenize "$src/COPYING" --bpe "$vocab" \
+    -o cut/c.bin --shard=9000 --val
+tokenize "$src/COPYING" --bpe "$vocab" -o cut/c.bin --shard=9000 --val --force &&
+    [ "$(ls cut | tr '\n' ' ')" = 'c_train_000001.bin c_val_000000.bin ' ]
+ok $? "... which --force replaces"
+run 2 "$PIPELAG" tokenize "$src/COPYING" --bpe "$vocab" -o s.bin --shard=1e6 &&
+    grep -q "shard is '1e6', expected a number of tokens" err &&
+    run 2 "$PIPELAG" tokenize "$src/COPYING" --bpe "$vocab" -o s.bin --val && grep -q 'val without --shard' err &&
+    tokenize "$src/COPYING" --bpe "$vocab" -o s.bin --shard && [ -e s_000001.bin ] && [ ! -e s.bin ]
+ok $? "numbers of tokens"
+
 model='--set model.vocab=457 --set model.hidden=16 --set model.ffn=32 --set model.layers=2
   --set model.heads=2 --set model.head_dim=8 -P 2 -m 2 --set train.batch=4 --set train.seq=16
   --set train.updates=6 --set train.eval_sequences=4'

@@ -1,5 +1,6 @@
 /* Text files to token files and back: documents and their marks, formats, bad files. */
 #include <check.h>
+#include <sys/stat.h>
 
 #include "base/rng.h"
 #include "train/data.h"
@@ -7,11 +8,13 @@
 #include "tests/bpe_case.h"
 #include "tests/runner.h"
 
+static const struct pl_token_shards whole = {0, false};
+
 static int64_t tokenize(struct pl_tokenizer *t, const char *format, const char *in,
                         const char *out)
 {
     struct pl_tokenize job = {.tokenizer = t};
-    int rc = pl_token_file_create(format, out, pl_tokenizer_vocab(t),
+    int rc = pl_token_file_create(format, out, whole, pl_tokenizer_vocab(t),
                                   pl_tokenizer_end(t), &job.out);
     if (!rc) rc = pl_tokenize_file(&job, in);
     ck_assert_msg(rc == 0, "%s", pl_error_text());
@@ -140,19 +143,93 @@ START_TEST(formats_agree)
 }
 END_TEST
 
+/* Tokens 0 to n - 1 of one document into shards; how many files. */
+static int count_into(const char *format, const char *out, int64_t tokens, bool valid,
+                      int n)
+{
+    struct pl_token_file *f;
+    const struct pl_token_shards shards = {tokens, valid};
+    ck_assert_msg(!pl_token_file_create(format, out, shards, 300, 299, &f), "%s",
+                  pl_error_text());
+    ck_assert_int_eq(pl_token_file_begin(f), 0);
+    for (int32_t id = 0; id < n; id += 50) {
+        int32_t ids[50];
+        for (int32_t i = 0; i < 50; i++) ids[i] = id + i;
+        ck_assert_int_eq(pl_token_file_add(f, ids, 50), 0);
+    }
+    ck_assert_int_eq(pl_token_file_end(f), 0);
+    const int files = pl_token_file_shards(f);
+    ck_assert_int_eq(pl_token_file_tokens(f), n + 1);
+    ck_assert_msg(!pl_token_file_commit(f), "%s", pl_error_text());
+    return files;
+}
+
+static int64_t size_of(const char *format, int k, const char *infix)
+{
+    struct stat st;
+    char *name = test_keep(pl_printf("%s/%s_%s%06d.bin", folder, format, infix, k));
+    return stat(name, &st) ? -1 : st.st_size;
+}
+
+/* 251 tokens: 63 62 62 62 would be even, but all files but the last are full. */
+START_TEST(shards_are_the_stream)
+{
+    static const char *const formats[] = {"llmc", "nanogpt"};
+    const char *format = formats[_i], *kind = _i ? "nanogpt" : "tokens";
+    const int head = _i ? 0 : 1024;
+    char *out = test_keep(pl_printf("%s/%s.bin", folder, format));
+    char *files = test_keep(pl_printf("%s/%s_0*.bin", folder, format));
+    struct pl_data *whole_data, *cut;
+    int32_t a[251], b[251];
+    ck_assert_int_eq(count_into(format, out, 0, false, 250), 1);
+    ck_assert_int_eq(count_into(format, out, 63, false, 250), 4);
+    for (int k = 1; k < 5; k++)
+        ck_assert_int_eq(size_of(format, k, ""), head + 2 * (k < 4 ? 63 : 62));
+    ck_assert_int_eq(size_of(format, 5, ""), -1);
+    ck_assert_msg(!pl_data_open(kind, out, NULL, 0, 300, 250, &whole_data), "%s",
+                  pl_error_text());
+    ck_assert_msg(!pl_data_open(kind, files, NULL, 0, 300, 250, &cut), "%s",
+                  pl_error_text());
+    ck_assert_int_eq(pl_data_train(whole_data, 1, 0, a, a + 1), 0);
+    ck_assert_int_eq(pl_data_train(cut, 1, 0, b, b + 1), 0);
+    ck_assert_mem_eq(a, b, sizeof a);
+    ck_assert_int_eq(a[0], _i ? 0 : 299);
+    pl_data_free(whole_data);
+    pl_data_free(cut);
+    /* a full last file is no reason for an empty one; older files do not stay */
+    ck_assert_int_eq(count_into(format, out, 251, false, 250), 1);
+    ck_assert_int_eq(size_of(format, 1, ""), head + 2 * 251);
+    ck_assert_int_eq(size_of(format, 2, ""), -1);
+    ck_assert_int_eq(size_of(format, 4, ""), -1);
+    ck_assert_int_eq(count_into(format, out, 100, true, 250), 3);
+    ck_assert_int_eq(size_of(format, 0, "val_"), head + 200);
+    ck_assert_int_eq(size_of(format, 1, "train_"), head + 200);
+    ck_assert_int_eq(size_of(format, 2, "train_"), head + 102);
+}
+END_TEST
+
 START_TEST(wrong_files)
 {
     struct pl_token_file *f;
     struct pl_tokenizer *t = open_new();
     struct pl_tokenize job = {.tokenizer = t};
     char *bin = test_keep(pl_printf("%s/out.bin", folder));
-    ck_assert_int_eq(pl_token_file_create("llm", bin, 300, 299, &f), PL_EUSAGE);
+    ck_assert_int_eq(pl_token_file_create("llm", bin, whole, 300, 299, &f), PL_EUSAGE);
     ck_assert_ptr_nonnull(strstr(pl_error_text(), "did you mean 'llmc'"));
-    ck_assert_int_eq(pl_token_file_create("llmc", bin, 65537, 0, &f), PL_EUNSUP);
-    ck_assert_int_eq(pl_token_file_create("megatron", path, 300, 299, &f), PL_EUSAGE);
-    ck_assert_int_eq(pl_token_file_create("llmc", "/dev/null", 300, 299, &f),
+    ck_assert_int_eq(pl_token_file_create("llmc", bin, whole, 65537, 0, &f), PL_EUNSUP);
+    ck_assert_int_eq(pl_token_file_create("megatron", path, whole, 300, 299, &f),
                      PL_EUSAGE);
-    ck_assert_int_eq(pl_token_file_create("llmc", bin, 300, 299, &job.out), 0);
+    ck_assert_int_eq(pl_token_file_create("megatron", bin,
+                                          (struct pl_token_shards){9, false}, 300, 299,
+                                          &f),
+                     PL_EUSAGE);
+    ck_assert_int_eq(pl_token_file_create("llmc", bin,
+                                          (struct pl_token_shards){1LL << 31, false},
+                                          300, 299, &f),
+                     PL_EUSAGE);
+    ck_assert_int_eq(pl_token_file_create("llmc", "/dev/null", whole, 300, 299, &f),
+                     PL_EUSAGE);
+    ck_assert_int_eq(pl_token_file_create("llmc", bin, whole, 300, 299, &job.out), 0);
     ck_assert_int_eq(pl_tokenize_file(&job, other), PL_EINPUT);
     ck_assert_int_eq(pl_tokenize_file(&job, folder), PL_EINPUT);
     ck_assert_ptr_nonnull(strstr(pl_error_text(), "Is a directory"));
@@ -165,7 +242,7 @@ START_TEST(wrong_files)
     ck_assert_int_eq(pl_detokenize(&job, "llmc", path, stderr), PL_EINPUT);
     ck_assert_ptr_nonnull(strstr(pl_error_text(), "has id 400"));
     /* a count that llm.c's header cannot hold; nothing is written for it */
-    ck_assert_int_eq(pl_token_file_create("llmc", bin, 300, 299, &f), 0);
+    ck_assert_int_eq(pl_token_file_create("llmc", bin, whole, 300, 299, &f), 0);
     ck_assert_int_eq(pl_token_file_add(f, NULL, (size_t)INT32_MAX + 1), PL_EUNSUP);
     pl_token_file_discard(f);
     pl_tokenizer_free(t);
@@ -180,6 +257,7 @@ static void fill(TCase *t)
     tcase_add_test(t, documents_over_buffers);
     tcase_add_test(t, mark_at_the_end_of_a_buffer);
     tcase_add_test(t, formats_agree);
+    tcase_add_loop_test(t, shards_are_the_stream, 0, 2);
     tcase_add_test(t, wrong_files);
 }
 

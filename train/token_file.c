@@ -5,9 +5,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/err.h"
 #include "base/file.h"
@@ -22,7 +22,10 @@ struct pl_token_file {
     int format, width;
     int32_t end;
     char *path;
-    struct pl_file *file;
+    struct pl_token_shards shards;
+    struct pl_file **files; /* [n_files] shards, the last is being written */
+    int n_files;
+    int64_t in_file;       /* tokens of the last */
     struct pl_file *index; /* megatron */
     int32_t *lengths;      /* megatron: of the documents so far */
     size_t lengths_room;
@@ -50,32 +53,66 @@ static int write_number(struct pl_token_file *f, struct pl_file *file, uint64_t 
     return write_bytes(f, file, b, (size_t)width);
 }
 
+static struct pl_file *current(const struct pl_token_file *f)
+{
+    return f->files[f->n_files - 1];
+}
+
 /* A header of llm.c; count 0 until it is known. */
 static int write_header(struct pl_token_file *f)
 {
     unsigned char b[LLMC_HEADER] = {0};
     put(b, LLMC_MAGIC, 4);
     put(b + 4, LLMC_VERSION, 4);
-    put(b + 8, (uint64_t)f->tokens, 4);
-    return write_bytes(f, f->file, b, sizeof b);
+    put(b + 8, (uint64_t)f->in_file, 4);
+    return write_bytes(f, current(f), b, sizeof b);
+}
+
+char *pl_token_shard_path(const char *path, struct pl_token_shards shards, int k)
+{
+    const int stem = (int)strlen(path) - (pl_path_ends(path, ".bin") ? 4 : 0);
+    if (!shards.tokens) return pl_strdup(path);
+    if (!shards.valid) return pl_printf("%.*s_%06d.bin", stem, path, k + 1);
+    return pl_printf("%.*s_%s_%06d.bin", stem, path, k ? "train" : "val", k);
+}
+
+/* The next shard. */
+static int open_file(struct pl_token_file *f)
+{
+    char *path = pl_token_shard_path(f->path, f->shards, f->n_files);
+    struct pl_file *file = pl_file_create(path);
+    free(path);
+    if (!file) return PL_EIO;
+    f->files = pl_grow(f->files, (size_t)f->n_files + 1, sizeof *f->files);
+    f->files[f->n_files++] = file;
+    f->in_file = 0;
+    int flags = fcntl(fileno(pl_file_stream(file)), F_GETFL);
+    if (flags & O_APPEND) /* a pipe, or a file that is already open */
+        return pl_fail(PL_EUSAGE, "%s: expected the name of a regular file", f->path);
+    return f->format == LLMC ? write_header(f) : 0;
+}
+
+/* Its header says what it has. */
+static int finish_file(struct pl_token_file *f)
+{
+    if (f->format != LLMC) return 0;
+    if (fseek(pl_file_stream(current(f)), 0, SEEK_SET))
+        return pl_fail(PL_EIO, "%s: cannot write: %s", f->path, strerror(errno));
+    return write_header(f);
 }
 
 static int open_files(struct pl_token_file *f)
 {
-    f->file = pl_file_create(f->path);
-    if (!f->file) return PL_EIO;
-    int flags = fcntl(fileno(pl_file_stream(f->file)), F_GETFL);
-    if (flags & O_APPEND) /* a pipe, or a file that is already open */
-        return pl_fail(PL_EUSAGE, "%s: expected the name of a regular file", f->path);
-    if (f->format == LLMC) return write_header(f);
-    if (f->format == NANOGPT) return 0;
+    int rc = open_file(f);
+    if (rc || f->format != MEGATRON) return rc;
     char *index = pl_printf("%.*s.idx", (int)strlen(f->path) - 4, f->path);
     f->index = pl_file_create(index);
     free(index);
     return f->index ? 0 : PL_EIO;
 }
 
-int pl_token_file_create(const char *format, const char *path, int vocab, int32_t end,
+int pl_token_file_create(const char *format, const char *path,
+                         struct pl_token_shards shards, int vocab, int32_t end,
                          struct pl_token_file **out)
 {
     int i = 0;
@@ -94,7 +131,17 @@ int pl_token_file_create(const char *format, const char *path, int vocab, int32_
         return pl_fail(PL_EUSAGE,
                        "%s: expected NAME.bin, format megatron writes NAME.idx too",
                        path);
+    if (i == MEGATRON && shards.tokens)
+        return pl_fail(PL_EUSAGE,
+                       "%s: format megatron is not cut into files: it counts any "
+                       "number of tokens",
+                       path);
+    if (i == LLMC && shards.tokens > INT32_MAX)
+        return pl_fail(PL_EUSAGE,
+                       "--shard: format llmc counts at most %d tokens in a file",
+                       INT32_MAX);
     struct pl_token_file *f = PL_NEW(1, struct pl_token_file);
+    f->shards = shards;
     f->format = i;
     f->width = wide ? 4 : 2;
     f->end = end;
@@ -107,26 +154,39 @@ int pl_token_file_create(const char *format, const char *path, int vocab, int32_
     return rc;
 }
 
-int pl_token_file_add(struct pl_token_file *file, const int32_t *ids, size_t n)
+/* As many of n tokens as there is room for in the current file and in the buffer. */
+static int add_part(struct pl_token_file *f, const int32_t *ids, size_t n, size_t *part)
 {
     unsigned char buffer[1 << 14];
-    const size_t most = sizeof buffer / (size_t)file->width;
-    if (file->format == LLMC && file->tokens + (int64_t)n > INT32_MAX)
-        return pl_fail(PL_EUNSUP,
-                       "%s: format llmc counts at most %d tokens in a file; cut the "
-                       "text, or use --format megatron",
-                       file->path, INT32_MAX);
-    file->tokens += (int64_t)n;
-    while (n > 0) {
-        size_t part = n < most ? n : most;
-        for (size_t i = 0; i < part; i++)
-            put(buffer + i * (size_t)file->width, (uint32_t)ids[i], file->width);
-        int rc = write_bytes(file, file->file, buffer, part * (size_t)file->width);
+    const size_t width = (size_t)f->width, most = sizeof buffer / width;
+    int rc = 0;
+    if (f->shards.tokens && f->in_file == f->shards.tokens) {
+        rc = finish_file(f);
+        if (!rc) rc = open_file(f);
         if (rc) return rc;
-        ids += part;
-        n -= part;
     }
-    return 0;
+    if (n > most) n = most;
+    if (f->shards.tokens && (int64_t)n > f->shards.tokens - f->in_file)
+        n = (size_t)(f->shards.tokens - f->in_file);
+    for (size_t i = 0; i < n; i++) put(buffer + i * width, (uint32_t)ids[i], f->width);
+    f->tokens += (int64_t)n;
+    f->in_file += (int64_t)n;
+    *part = n;
+    return write_bytes(f, current(f), buffer, n * width);
+}
+
+int pl_token_file_add(struct pl_token_file *file, const int32_t *ids, size_t n)
+{
+    size_t part = 0;
+    int rc = 0;
+    if (file->format == LLMC && !file->shards.tokens &&
+        file->tokens + (int64_t)n > INT32_MAX)
+        return pl_fail(PL_EUNSUP,
+                       "%s: format llmc counts at most %d tokens in a file; --shard "
+                       "cuts it, or use --format megatron",
+                       file->path, INT32_MAX);
+    for (; n > 0 && !rc; ids += part, n -= part) rc = add_part(file, ids, n, &part);
+    return rc;
 }
 
 int pl_token_file_begin(struct pl_token_file *file)
@@ -162,6 +222,11 @@ int64_t pl_token_file_documents(const struct pl_token_file *file)
     return file->documents;
 }
 
+int pl_token_file_shards(const struct pl_token_file *file)
+{
+    return file->n_files;
+}
+
 static int write_index(struct pl_token_file *f)
 {
     const int64_t S = f->documents;
@@ -185,29 +250,34 @@ static int write_index(struct pl_token_file *f)
     return rc;
 }
 
-/* Takes file and index out of f, which is left for pl_token_file_discard. */
+/* Takes files and index out of f, which is left for pl_token_file_discard. */
 static int commit(struct pl_token_file *f)
 {
-    struct pl_file *file = f->file, *index = f->index;
-    int rc = 0;
-    if (f->format == MEGATRON) rc = write_index(f);
-    if (!rc && f->format == LLMC) {
-        if (fseek(pl_file_stream(file), 0, SEEK_SET))
-            rc = pl_fail(PL_EIO, "%s: cannot write: %s", f->path, strerror(errno));
-        if (!rc) rc = write_header(f);
+    int rc = f->format == MEGATRON ? write_index(f) : finish_file(f);
+    for (int i = 0; i < f->n_files && !rc; i++) {
+        rc = pl_file_commit(f->files[i]);
+        f->files[i] = NULL;
     }
-    if (rc) return rc;
-    f->file = f->index = NULL;
-    rc = pl_file_commit(file);
-    if (!index) return rc;
-    if (!rc) return pl_file_commit(index);
-    pl_file_discard(index);
-    return rc;
+    if (rc || !f->index) return rc;
+    struct pl_file *index = f->index;
+    f->index = NULL;
+    return pl_file_commit(index);
+}
+
+static void remove_old(const struct pl_token_file *f)
+{
+    bool removed = f->shards.tokens > 0;
+    for (int k = f->n_files; removed; k++) {
+        char *path = pl_token_shard_path(f->path, f->shards, k);
+        removed = !unlink(path);
+        free(path);
+    }
 }
 
 int pl_token_file_commit(struct pl_token_file *file)
 {
     int rc = commit(file);
+    if (!rc) remove_old(file);
     pl_token_file_discard(file);
     return rc;
 }
@@ -215,8 +285,9 @@ int pl_token_file_commit(struct pl_token_file *file)
 void pl_token_file_discard(struct pl_token_file *file)
 {
     if (!file) return;
-    pl_file_discard(file->file);
+    for (int i = 0; i < file->n_files; i++) pl_file_discard(file->files[i]);
     pl_file_discard(file->index);
+    free(file->files);
     free(file->lengths);
     free(file->path);
     free(file);
