@@ -1,5 +1,6 @@
 #include "cli/setup_weights.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -21,34 +22,64 @@ static char *config_beside(const char *path)
     return pl_printf("%.*sconfig.json", slash ? (int)(slash - path) + 1 : 0, path);
 }
 
-/* What shapes of tensors do not tell. */
+/* The value of a key as one writes it: a name, yes or no, or a number. */
+static const char *value_text(const char *name, double value, char text[32])
+{
+    const struct pl_key *key = pl_keys;
+    while (strcmp(key->name, name)) key++;
+    if (key->type == PL_KEY_NAME) return key->choices[(int)value];
+    if (key->type == PL_KEY_BOOL) return value != 0 ? "yes" : "no";
+    snprintf(text, 32, "%.10g", value);
+    return text;
+}
+
+/* The settings by which the same tensors give other numbers, and those that are better
+ * told by their keys than by a tensor that is missing or of another shape. */
 static int compare(const char *path, const struct pl_model *ours,
                    const struct pl_model *theirs)
 {
+    const bool learned = ours->positions > 0, dense = ours->experts == 0;
     const struct {
         const char *key;
         double ours, theirs;
+        bool unused; /* nothing that is computed depends on it */
     } cases[] = {
-        {"layers", ours->layers, theirs->layers},
-        {"hidden", ours->hidden, theirs->hidden},
-        {"heads", ours->heads, theirs->heads},
-        {"kv_heads", ours->kv_heads, theirs->kv_heads},
-        {"head_dim", ours->head_dim, theirs->head_dim},
-        {"vocab", ours->vocab, theirs->vocab},
-        {"rope_theta", ours->rope_theta, theirs->rope_theta},
-        {"norm_eps", ours->norm_eps, theirs->norm_eps},
-        {"positions", ours->positions, theirs->positions},
-        {"experts_per_token", ours->experts_per_token, theirs->experts_per_token},
-        {"scoring_func", ours->scoring, theirs->scoring},
-        {"norm_topk_prob", ours->norm_topk, theirs->norm_topk},
-        {"routed_scaling_factor", ours->routed_scale, theirs->routed_scale},
+        {"model.layers", ours->layers, theirs->layers, false},
+        {"model.hidden", ours->hidden, theirs->hidden, false},
+        {"model.heads", ours->heads, theirs->heads, false},
+        {"model.kv_heads", ours->kv_heads, theirs->kv_heads, false},
+        {"model.head_dim", ours->head_dim, theirs->head_dim, false},
+        {"model.vocab", ours->vocab, theirs->vocab, false},
+        {"model.tied", ours->tied, theirs->tied, false},
+        {"model.norm", ours->norm, theirs->norm, false},
+        {"model.norm_eps", ours->norm_eps, theirs->norm_eps, false},
+        {"model.mlp", ours->mlp, theirs->mlp, false},
+        {"model.bias", ours->bias, theirs->bias, false},
+        {"model.qk_norm", ours->qk_norm, theirs->qk_norm, false},
+        {"model.positions", ours->positions, theirs->positions, false},
+        {"model.rope_theta", ours->rope_theta, theirs->rope_theta, learned},
+        {"model.experts", ours->experts, theirs->experts, false},
+        {"model.experts_per_token", ours->experts_per_token, theirs->experts_per_token,
+         dense},
+        {"model.dense_layers", ours->dense_layers, theirs->dense_layers, dense},
+        {"model.shared_gate", ours->shared_gate, theirs->shared_gate, dense},
+        {"model.router_bias", ours->router_bias, theirs->router_bias, dense},
+        {"model.scoring_func", ours->scoring, theirs->scoring, dense},
+        {"model.norm_topk_prob", ours->norm_topk, theirs->norm_topk, dense},
+        {"model.routed_scaling_factor", ours->routed_scale, theirs->routed_scale,
+         dense},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        if (cases[i].ours != cases[i].theirs)
-            return pl_fail(PL_ECONFIG,
-                           "model.%s is %.10g, but %s says %.10g; model.preset: %s "
-                           "takes the model from there",
-                           cases[i].key, cases[i].ours, path, cases[i].theirs, path);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const char *key = cases[i].key;
+        char a[32], b[32];
+        if (cases[i].unused || cases[i].ours == cases[i].theirs) continue;
+        return pl_fail(
+            PL_ECONFIG,
+            "%s is %s, but %s says %s; model.preset: %s takes the model from "
+            "there",
+            key, value_text(key, cases[i].ours, a), path,
+            value_text(key, cases[i].theirs, b), path);
+    }
     return 0;
 }
 

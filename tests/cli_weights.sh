@@ -73,6 +73,23 @@ ok $? '... unless --force'
 refused 'model.rope_theta is 500, but kept/run-1/config.json says 10000' \
     train --set model.weights=kept/run-1 --set model.rope_theta=500
 ok $? 'another rope_theta than config.json is refused'
+# other KEY VALUE OURS THEIRS: one line with the key and both values
+other() {
+    refused "model.$1 is $3, but $folder/run-1/config.json says $4" train $keys \
+        --set model.weights=$folder/run-1 --set "model.$1=$2"
+}
+folder=kept keys=
+other norm layernorm layernorm rmsnorm && other norm_eps 1e-6 1e-06 1e-05 && other mlp gelu gelu swiglu &&
+    other tied yes yes no && other bias qkv qkv none && other positions 64 64 0 && other experts 2 2 0
+ok $? '... and what else the tensors do not tell'
+folder=moe
+keys='--set model.experts=4 --set model.experts_per_token=2 --set model.qk_norm=full'
+run 0 train $keys -o m.h5 --save moe && other norm_topk_prob yes yes no &&
+    other scoring_func sigmoid sigmoid softmax && other experts_per_token 1 1 2 &&
+    other routed_scaling_factor 2 2 1 && other dense_layers 1 1 0
+ok $? '... of routers, too'
+run 0 train $keys --set model.weights=moe/run-1 --set model.aux_loss_coef=0.1 --set model.init=normal -o m2.h5
+ok $? 'what weights do not depend on may be another'
 mkdir bare && cp kept/run-1/model.safetensors bare
 refused 'up_proj.weight is 24 x 16, expected 40 x 16\|gate_proj.weight is 24 x 16, expected 40' \
     train --set model.weights=bare --set model.ffn=40
