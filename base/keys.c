@@ -167,7 +167,7 @@ const struct pl_key pl_keys[] = {
         "(scaled: GPT-2, nanoGPT), without that (normal: Hugging Face), or cut at 3 sd "
         "(truncated: OLMoE); sd hidden^-1/2, else as scaled (width: nanotron)"),
     REAL("model.init_std", "0.02", 1e-6, 10, "", "sd of the initial matrices"),
-    BOOL("model.dropout", "no", "dropout, whose masks are kept for the backward"),
+    BOOL("model.dropout", "no", "dropout, whose masks are kept for the backward; only simulated"),
     INT("model.experts", "0", 0, 65536, "", "routed experts of a layer; 0: dense"),
     INT("model.experts_per_token", "1", 1, 65536, "", "routed experts a token visits"),
     INT("model.expert_ffn", "0", 0, 1048576, "",
@@ -196,7 +196,8 @@ const struct pl_key pl_keys[] = {
     INT("model.q_lora_rank", "0", 0, 1048576, "",
         "latent attention: width of the compressed query; 0: not compressed"),
     INT("model.kv_lora_rank", "0", 0, 1048576, "",
-        "latent attention: width of the compressed key/value; 0: ordinary attention"),
+        "latent attention (only simulated): width of the compressed key/value; 0: "
+        "ordinary attention"),
     INT("model.qk_nope_head_dim", "0", 0, 65536, "",
         "latent attention: width of a query/key head without rotation"),
     INT("model.qk_rope_head_dim", "0", 0, 65536, "",
