@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "base/mpi.h"
 #include "cli/cmd.h"
+#include "cli/dry_run.h"
 #include "cli/report.h"
 #include "cli/report_scores.h"
 #include "cli/session.h"
@@ -17,7 +18,15 @@
 #include "traces/figure.h"
 #include "traces/record.h"
 
-enum { OPT_RESUME = 512, OPT_FORCE, OPT_JSON, OPT_SAVE, OPT_SAVE_TYPE, OPT_SAVE_SHARD };
+enum {
+    OPT_RESUME = 512,
+    OPT_FORCE,
+    OPT_JSON,
+    OPT_SAVE,
+    OPT_SAVE_TYPE,
+    OPT_SAVE_SHARD,
+    OPT_DRY
+};
 static const uint64_t default_shard = UINT64_C(5000000000);
 enum { SNAPSHOT_S = 30 }; /* seconds between partial traces, at least */
 
@@ -35,6 +44,10 @@ static const struct argp_option options[] = {
      "most bytes of one file of weights (default 5 GB); more become several files and "
      "model.safetensors.index.json, as by save_pretrained's max_shard_size",
      0},
+    {"dry-run", OPT_DRY, NULL, 0,
+     "check everything, print what would be run with its delays and memory, write "
+     "nothing; -o is not needed",
+     0},
     {"json", OPT_JSON, NULL, 0, "print the table and the verdicts as JSON", 0},
     {0},
 };
@@ -44,7 +57,7 @@ struct args {
     const char *file, *output, *save;
     const struct pl_tensor_type *save_type;
     uint64_t save_shard;
-    bool resume, force, json;
+    bool resume, force, json, dry;
 };
 
 static error_t parse(int option, char *arg, struct argp_state *state)
@@ -62,6 +75,9 @@ static error_t parse(int option, char *arg, struct argp_state *state)
         return 0;
     case OPT_FORCE:
         args->force = true;
+        return 0;
+    case OPT_DRY:
+        args->dry = true;
         return 0;
     case OPT_JSON:
         args->json = true;
@@ -85,7 +101,8 @@ static error_t parse(int option, char *arg, struct argp_state *state)
         args->file = arg;
         return 0;
     case ARGP_KEY_END:
-        if (!args->output) argp_error(state, "-o FILE is missing: the trace to write");
+        if (!args->output && !args->dry)
+            argp_error(state, "-o FILE is missing: the trace to write");
         if (args->save_type && !args->save)
             argp_error(state, "--save-type without --save DIR");
         if (args->save_shard && !args->save)
@@ -268,6 +285,16 @@ static int failed(int code)
     return status;
 }
 
+static int dry_run(struct pl_session *s, const struct args *args)
+{
+    int rank, ranks, rc = pl_mpi_launched(&rank, &ranks);
+    if (!rc && rank) return 0;
+    if (!rc) rc = pl_cmd_settings_config(&args->settings, args->file, &s->config);
+    if (!rc) rc = pl_dry_run(s, args->json, stdout);
+    if (s->largest) pl_unused_warn_run(&s->experiment);
+    return rc ? pl_cmd_fail(rc) : 0;
+}
+
 /* Exit status; *number is the signal that interrupted it, or 0. */
 static int run(struct pl_session *s, const struct args *args, int *number)
 {
@@ -334,7 +361,7 @@ int pl_cmd_run(int argc, char **argv)
         .save_shard = args.save_shard ? args.save_shard : default_shard,
         .save_type = args.save_type ? args.save_type : pl_tensor_type_find("F32"),
         .command = pl_cmd_settings_line(&args.settings, "pipelag run", args.file)};
-    int status = run(&s, &args, &number);
+    int status = args.dry ? dry_run(&s, &args) : run(&s, &args, &number);
     if (number && !pl_mpi_rank()) print_resume(argc, given, args.resume);
     pl_mpi_end();
     free(given);

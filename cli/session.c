@@ -236,7 +236,7 @@ static int open_folder(struct pl_session *s)
     return rc;
 }
 
-/* The experiment, and where its files are. */
+/* The experiment. */
 static int expand(struct pl_session *s)
 {
     int rc = pl_experiment_new(s->config, &s->experiment);
@@ -244,26 +244,37 @@ static int expand(struct pl_session *s)
     s->experiment.save = s->save;
     s->experiment.save_type = s->save_type;
     s->experiment.save_shard = s->save_shard;
-    s->folder = pl_printf("%s.ckpt", s->output);
-    s->checkpoints = PL_NEW(pl_session_jobs(s), char *);
     s->finished = PL_NEW(pl_session_jobs(s), bool);
     s->results = PL_NEW(pl_session_jobs(s), struct pl_run_result);
+    return 0;
+}
+
+/* Where its files are. */
+static void name_files(struct pl_session *s)
+{
+    s->folder = pl_printf("%s.ckpt", s->output);
+    s->checkpoints = PL_NEW(pl_session_jobs(s), char *);
     for (int j = 0; j < pl_session_jobs(s); j++)
         s->checkpoints[j] =
             pl_printf("%s/%s-%llu.ckpt", s->folder, pl_session_arm(s, j)->name,
                       (unsigned long long)pl_session_seed(s, j));
-    return 0;
+}
+
+int pl_session_check(struct pl_session *s)
+{
+    int rc = expand(s);
+    if (!rc) rc = try_report(s);
+    if (!rc) rc = pl_experiment_data(&s->experiment);
+    return rc ? rc : pl_session_probe(s);
 }
 
 int pl_session_open(struct pl_session *s)
 {
-    int rc = expand(s);
-    if (rc) return rc;
-    rc = try_report(s);
-    if (!rc) rc = pl_experiment_data(&s->experiment);
-    if (!rc) rc = pl_session_probe(s);
+    int rc = pl_session_check(s);
     if (!rc) rc = pl_session_workers(s);
-    if (!rc) rc = check_output(s);
+    if (rc) return rc;
+    name_files(s);
+    rc = check_output(s);
     for (int j = 0; s->save && j < pl_session_jobs(s) && !rc; j++)
         rc = check_save(s, j);
     if (!rc) rc = open_progress(s);
@@ -279,6 +290,7 @@ int pl_session_join(struct pl_session *s)
     int rc = expand(s);
     if (!rc) rc = pl_experiment_data(&s->experiment);
     if (rc) return rc;
+    name_files(s);
     pl_session_load(s);
     for (int j = 0; s->save && j < pl_session_jobs(s); j++)
         s->finished[j] &= pl_job_saved(&s->experiment, j, true);
@@ -304,7 +316,7 @@ void pl_session_close(struct pl_session *s)
 {
     for (int j = 0; s->results && j < pl_session_jobs(s); j++) {
         pl_run_free(&s->results[j]);
-        free(s->checkpoints[j]);
+        if (s->checkpoints) free(s->checkpoints[j]);
     }
     free(s->results);
     free(s->checkpoints);

@@ -1,0 +1,153 @@
+#include "cli/dry_run.h"
+
+#include <stdlib.h>
+
+#include "base/err.h"
+#include "base/mem.h"
+#include "cli/report.h"
+
+/* Parts of the memory, in the order of the columns. */
+static const struct part {
+    const char *name, *key;
+    size_t at; /* in struct pl_run_memory */
+} parts[] = {
+    {"weights", "weights_bytes", offsetof(struct pl_run_memory, weights)},
+    {"older", "versions_bytes", offsetof(struct pl_run_memory, versions)},
+    {"gradients", "gradients_bytes", offsetof(struct pl_run_memory, gradients)},
+    {"state", "state_bytes", offsetof(struct pl_run_memory, state)},
+    {"scratch", "scratch_bytes", offsetof(struct pl_run_memory, scratch)},
+    {"activations", "activations_bytes", offsetof(struct pl_run_memory, activations)},
+    {"tokens", "tokens_bytes", offsetof(struct pl_run_memory, tokens)},
+    {NULL, NULL, 0},
+};
+
+static size_t part_bytes(const struct pl_probe *p, const struct part *part)
+{
+    return *(const size_t *)(const void *)((const char *)&p->memory + part->at);
+}
+
+/* What a checkpoint takes on disk, about: two while one replaces the other. */
+static double checkpoint_bytes(const struct pl_session *s)
+{
+    double sum = 0;
+    for (int i = 0; i < s->experiment.n_arms; i++) {
+        const struct pl_run_memory *m = &s->probes[i].memory;
+        sum += (double)(m->weights + m->versions + m->state);
+    }
+    return sum * s->experiment.n_seeds;
+}
+
+static const char *fidelity_name(enum pl_fidelity f)
+{
+    return pl_config_choices("delay.fidelity")[f + 1]; /* after auto */
+}
+
+static void print_arms(const struct pl_session *s, const struct pl_report *r, FILE *out)
+{
+    char tau[64], step[32], end[32];
+    fprintf(out, "%-27s %-11s %5s %4s %8s %-8s %7s %-15s %10s %10s\n", "arm",
+            "schedule", "P", "m", "updates", "fidelity", "at once", "tau", "step",
+            "end");
+    for (int i = 0; i < r->n; i++) {
+        const struct pl_arm *arm = &s->experiment.arms[i];
+        const struct pl_row_report *row = &r->rows[i];
+        snprintf(tau, sizeof tau,
+                 row->tau_first == row->tau_last ? "%.3g" : "%.3g .. %.3g",
+                 row->tau_first, row->tau_last);
+        fprintf(out, "%-27s %-11s %5d %4d %8lld %-8s %7d %-15s %10s %10s\n", arm->name,
+                arm->n_segments > 1 ? "segments" : arm->schedules[0],
+                arm->sim.schedule.shape.P, arm->versions.m,
+                (long long)arm->versions.updates, fidelity_name(s->probes[i].fidelity),
+                s->probes[i].at_once, tau,
+                pl_units_format_time(row->step_s, step, sizeof step),
+                pl_units_format_time(row->end_s, end, sizeof end));
+    }
+}
+
+static void print_memory(const struct pl_session *s, FILE *out)
+{
+    char text[32];
+    fprintf(out, "\n%-27s %11s", "memory of a run", "all");
+    for (const struct part *p = parts; p->name; p++) fprintf(out, " %11s", p->name);
+    fprintf(out, "\n");
+    for (int i = 0; i < s->experiment.n_arms; i++) {
+        const struct pl_probe *probe = &s->probes[i];
+        fprintf(out, "%-27s %11s", s->experiment.arms[i].name,
+                pl_units_format_bytes((double)probe->bytes, text, sizeof text));
+        for (const struct part *p = parts; p->name; p++)
+            fprintf(
+                out, " %11s",
+                pl_units_format_bytes((double)part_bytes(probe, p), text, sizeof text));
+        fprintf(out, "\n");
+    }
+}
+
+static void print_text(const struct pl_session *s, const struct pl_report *r, FILE *out)
+{
+    char all[32], left[32], disk[32];
+    char *given = pl_config_dump(s->config, true);
+    fprintf(out, "%s\n", given);
+    free(given);
+    pl_report_heading(r, out);
+    print_arms(s, r, out);
+    print_memory(s, out);
+    fprintf(
+        out,
+        "\n%d run%s, %d at a time: %s of memory, %s are free; checkpoints %s on disk\n"
+        "older: weights that delays still need, and what correctors keep\n"
+        "device: %s\n"
+        "dry run: nothing is written\n",
+        pl_session_jobs(s), pl_session_jobs(s) > 1 ? "s" : "", s->n_workers,
+        pl_units_format_bytes((double)s->largest->bytes * s->n_workers, all,
+                              sizeof all),
+        pl_units_format_bytes(pl_memory_available(), left, sizeof left),
+        pl_units_format_bytes(checkpoint_bytes(s), disk, sizeof disk),
+        s->probes[0].device);
+}
+
+static void print_json(const struct pl_session *s, const struct pl_report *r, FILE *out)
+{
+    struct pl_json json;
+    pl_json_open(&json, out);
+    pl_json_begin(&json, NULL, '{');
+    pl_json_begin(&json, "arms", '[');
+    for (int i = 0; i < r->n; i++) {
+        const struct pl_arm *arm = &s->experiment.arms[i];
+        const struct pl_probe *probe = &s->probes[i];
+        pl_json_begin(&json, NULL, '{');
+        pl_json_text(&json, "arm", arm->name);
+        pl_json_text(&json, "fidelity", fidelity_name(probe->fidelity));
+        pl_json_int(&json, "updates", arm->versions.updates);
+        pl_json_int(&json, "at_once", probe->at_once);
+        pl_json_real(&json, "tau_first", r->rows[i].tau_first);
+        pl_json_real(&json, "tau_last", r->rows[i].tau_last);
+        pl_json_real(&json, "step_s", r->rows[i].step_s);
+        pl_json_real(&json, "end_s", r->rows[i].end_s);
+        pl_json_uint(&json, "bytes", probe->bytes);
+        for (const struct part *p = parts; p->name; p++)
+            pl_json_uint(&json, p->key, part_bytes(probe, p));
+        pl_json_end(&json, '}');
+    }
+    pl_json_end(&json, ']');
+    pl_json_int(&json, "runs", pl_session_jobs(s));
+    pl_json_int(&json, "workers", s->n_workers);
+    pl_json_real(&json, "checkpoint_bytes", checkpoint_bytes(s));
+    pl_json_end(&json, '}');
+    pl_json_close(&json);
+}
+
+int pl_dry_run(struct pl_session *s, bool as_json, FILE *out)
+{
+    struct pl_report report;
+    int rc = pl_session_check(s);
+    if (rc) return rc;
+    const int fits = pl_session_workers(s);
+    rc = pl_report_new(&s->experiment, s->results, &report);
+    if (rc) return rc;
+    char *why = pl_strdup(fits ? pl_error_text() : "");
+    (as_json ? print_json : print_text)(s, &report, out);
+    pl_report_free(&report);
+    if (fits) rc = pl_fail(fits, "%s", why);
+    free(why);
+    return rc;
+}
