@@ -132,18 +132,26 @@ static void on_eval(void *context, int job, const struct pl_eval *eval)
         pl_log(PL_LOG_WARN, "%s", pl_error_text());
 }
 
+static const char *plural(int n)
+{
+    return n == 1 ? "" : "s";
+}
+
 static void announce(const struct pl_session *s)
 {
     char text[32], on[32] = "";
     int rank, ranks;
     if (!pl_mpi_launched(&rank, &ranks) && ranks > 1)
         snprintf(on, sizeof on, " on %d ranks", ranks);
-    pl_log(PL_LOG_INFO,
-           "%d runs (%d arms x %d seeds), %d at a time%s with %d thread%s, %s each at "
-           "most",
-           pl_session_jobs(s), s->experiment.n_arms, s->experiment.n_seeds,
-           s->n_workers, on, s->n_threads, s->n_threads > 1 ? "s" : "",
-           pl_units_format_bytes((double)s->largest->bytes, text, sizeof text));
+    pl_log(
+        PL_LOG_INFO,
+        "%d run%s (%d arm%s x %d seed%s), %d at a time%s with %d thread%s, %s each at "
+        "most",
+        pl_session_jobs(s), plural(pl_session_jobs(s)), s->experiment.n_arms,
+        plural(s->experiment.n_arms), s->experiment.n_seeds,
+        plural(s->experiment.n_seeds), s->n_workers, on, s->n_threads,
+        plural(s->n_threads),
+        pl_units_format_bytes((double)s->largest->bytes, text, sizeof text));
 }
 
 static bool any_evaluation(const struct pl_session *s)
@@ -224,8 +232,8 @@ static void tell_saved(const struct pl_session *s)
     if (!s->save) return;
     for (int j = 0; j < pl_session_jobs(s); j++)
         n += pl_job_saved(&s->experiment, j, true);
-    pl_log(PL_LOG_INFO, "wrote weights of %d of %d runs into %s%s", n,
-           pl_session_jobs(s), s->save,
+    pl_log(PL_LOG_INFO, "wrote weights of %d of %d run%s into %s%s", n,
+           pl_session_jobs(s), plural(pl_session_jobs(s)), s->save,
            n < pl_session_jobs(s) ? "; those of diverged runs are not kept" : "");
 }
 

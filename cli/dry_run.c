@@ -1,5 +1,6 @@
 #include "cli/dry_run.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "base/err.h"
@@ -51,15 +52,18 @@ static void print_arms(const struct pl_session *s, const struct pl_report *r, FI
     for (int i = 0; i < r->n; i++) {
         const struct pl_arm *arm = &s->experiment.arms[i];
         const struct pl_row_report *row = &r->rows[i];
-        snprintf(tau, sizeof tau,
-                 row->tau_first == row->tau_last ? "%.3g" : "%.3g .. %.3g",
-                 row->tau_first, row->tau_last);
+        snprintf(tau, sizeof tau, "%.3g .. %.3g", row->tau_first, row->tau_last);
+        if (row->tau_first == row->tau_last)
+            snprintf(tau, sizeof tau, "%.3g", row->tau_first);
+        pl_units_format_time(row->step_s, step, sizeof step);
+        /* too few updates for a steady window */
+        if (isnan(row->tau_first)) snprintf(tau, sizeof tau, "-");
+        if (isnan(row->step_s)) snprintf(step, sizeof step, "-");
         fprintf(out, "%-27s %-11s %5d %4d %8lld %-8s %7d %-15s %10s %10s\n", arm->name,
                 arm->n_segments > 1 ? "segments" : arm->schedules[0],
                 arm->sim.schedule.shape.P, arm->versions.m,
                 (long long)arm->versions.updates, fidelity_name(s->probes[i].fidelity),
-                s->probes[i].at_once, tau,
-                pl_units_format_time(row->step_s, step, sizeof step),
+                s->probes[i].at_once, tau, step,
                 pl_units_format_time(row->end_s, end, sizeof end));
     }
 }

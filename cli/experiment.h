@@ -68,6 +68,9 @@ struct pl_rate pl_arm_rate(const struct pl_arm *arm);
 /* clip.scope as it is trained with; none where clip.norm is 0. */
 enum pl_clip_scope pl_arm_clip_scope(const struct pl_arm *arm);
 
+/* delay.fidelity, resolved. */
+enum pl_fidelity pl_arm_fidelity(const struct pl_arm *arm);
+
 /* Look at the data of every arm, before jobs are run or their fingerprints taken.
  * Errors: those of pl_setup_data. */
 int pl_experiment_data(struct pl_experiment *e);
@@ -104,7 +107,8 @@ struct pl_probe {
 };
 
 /* Everything that would make a job of the arm fail: data, device, what cannot be
- * combined; and what it will take. Allocates no workspace. */
-int pl_arm_probe(const struct pl_arm *arm, struct pl_probe *out);
+ * combined, with numbers also those of model.weights, which takes a read of all; and
+ * what a job will take. Allocates no workspace. */
+int pl_arm_probe(const struct pl_arm *arm, bool numbers, struct pl_probe *out);
 
 #endif

@@ -147,7 +147,7 @@ enum pl_clip_scope pl_arm_clip_scope(const struct pl_arm *arm)
     return arm->global_clip ? PL_CLIP_GLOBAL : PL_CLIP_STAGE;
 }
 
-static enum pl_fidelity fidelity_of(const struct pl_arm *arm)
+enum pl_fidelity pl_arm_fidelity(const struct pl_arm *arm)
 {
     int given = pl_config_choice(arm->config, "delay.fidelity"); /* auto, then these */
     if (given > 0) return (enum pl_fidelity)(given - 1);
@@ -180,7 +180,7 @@ static void fill_spec(const struct pl_arm *arm, const struct parts *p,
         .problem = p->problem,
         .data = p->data,
         .versions = &arm->versions,
-        .fidelity = fidelity_of(arm),
+        .fidelity = pl_arm_fidelity(arm),
         .batch = (int)pl_config_int(c, "train.batch"),
         .at_once = (int)pl_config_int(c, "train.at_once"),
         .T = (int)pl_config_int(c, "train.seq"),
@@ -253,7 +253,7 @@ static void find_fitting(const struct pl_arm *arm, size_t bytes, struct parts *p
     }
 }
 
-int pl_arm_probe(const struct pl_arm *arm, struct pl_probe *out)
+int pl_arm_probe(const struct pl_arm *arm, bool numbers, struct pl_probe *out)
 {
     struct parts p = {0};
     struct pl_run_spec spec;
@@ -263,6 +263,7 @@ int pl_arm_probe(const struct pl_arm *arm, struct pl_probe *out)
         fill_spec(arm, &p, &spec);
         rc = open_problem(arm, true, &p, &spec);
     }
+    if (!rc && p.weights && numbers) rc = pl_weights_check(p.weights);
     if (!rc) {
         rc = pl_run_memory(&spec, &out->memory);
         if (rc) rc = pl_fail(rc, "%s: %s", arm->name, pl_error_text());

@@ -74,11 +74,13 @@ static void compare(const struct pl_report *report, const struct pl_run_result *
     row->equal_s = fmin(row->end_s, base->end_s);
     row->equal_loss = row->equal_baseline = NAN;
     if (n && n0) {
-        row->reach_s =
-            row->arm == row->baseline ? row->end_s : pl_crossing(t, l, n, base->mean);
+        if (isfinite(base->mean))
+            row->reach_s = row->arm == row->baseline ? row->end_s
+                                                     : pl_crossing(t, l, n, base->mean);
         row->equal_loss =
             row->diverged ? INFINITY : pl_interpolate(t, l, n, row->equal_s);
-        row->equal_baseline = pl_interpolate(t0, l0, n0, row->equal_s);
+        row->equal_baseline =
+            base->diverged ? INFINITY : pl_interpolate(t0, l0, n0, row->equal_s);
     }
     free(t);
 }
@@ -227,7 +229,7 @@ double pl_report_annealed(const struct pl_report *report, int row, int *n,
                 continue;
             if (!next || r->end_s < next->end_s) next = r;
         }
-        if (!next) return reached;
+        if (!next) return isfinite(target) ? reached : NAN;
         *limit_s = next->end_s;
         ++*n;
         if (isnan(reached) && next->mean <= target)

@@ -33,8 +33,9 @@ static void print_costs(const struct pl_arm *arm, FILE *out)
     const bool roofline = !strcmp(pl_config_text(arm->config, "cost.type"), "roofline");
     char f[32], b[32], w[32], l[32];
     fprintf(
-        out, "costs       stage 0, %lld sequence(s): F %s, B %s, W %s, transfer %s%s\n",
+        out, "costs       stage 0, %lld sequence%s: F %s, B %s, W %s, transfer %s%s\n",
         (long long)pl_config_int(arm->config, "cost.sequences"),
+        pl_config_int(arm->config, "cost.sequences") == 1 ? "" : "s",
         pl_units_format_time((double)c->forward[0] * k, f, sizeof f),
         pl_units_format_time((double)c->backward[0] * k, b, sizeof b),
         pl_units_format_time((double)c->weight[0] * k, w, sizeof w),
@@ -63,9 +64,10 @@ static void print_data(const struct pl_arm *arm, int n_seeds, FILE *out)
     double tokens = tokens_per_update(arm->config);
     fprintf(out,
             "data        %s; %.0f tokens per update, %lld updates = %.3gM tokens; %d "
-            "seed(s)\n",
+            "seed%s\n",
             data_text(arm->config), tokens, (long long)arm->versions.updates,
-            tokens * (double)arm->versions.updates / 1e6, n_seeds);
+            tokens * (double)arm->versions.updates / 1e6, n_seeds,
+            n_seeds == 1 ? "" : "s");
 }
 
 /* A problem without data: its loss is exact, and of no tokens. */
@@ -111,12 +113,12 @@ void pl_report_heading(const struct pl_report *r, FILE *out)
     if (model)
         print_data(arm, e->n_seeds, out);
     else
-        fprintf(
-            out,
-            "samples     %lld per update, %lld updates; %d seed(s); no model and no "
-            "data\n",
-            (long long)pl_config_int(arm->config, "train.batch"),
-            (long long)arm->versions.updates, e->n_seeds);
+        fprintf(out,
+                "samples     %lld per update, %lld updates; %d seed%s; no model and no "
+                "data\n",
+                (long long)pl_config_int(arm->config, "train.batch"),
+                (long long)arm->versions.updates, e->n_seeds,
+                e->n_seeds == 1 ? "" : "s");
     print_costs(arm, out);
     print_rules(e, out);
     fprintf(out,

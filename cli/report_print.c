@@ -62,7 +62,7 @@ static void print_reach(const struct pl_report *r, const struct pl_row_report *r
     char a[32], loss[32];
     if (!isnan(row->reach_s))
         snprintf(text, n, "%s", pl_units_format_time(row->reach_s, a, sizeof a));
-    else if (isnan(row->mean)) /* nothing was evaluated */
+    else if (!isfinite(r->rows[row->baseline].mean)) /* diverged, or not evaluated */
         snprintf(text, n, "-");
     else
         snprintf(text, n, "not reached in %s (loss %s)",

@@ -27,7 +27,9 @@ static _Noreturn void answer_all(const struct pl_session *s, int to)
     pl_pool_threads_set(threads ? threads : pl_pool_cores());
     for (int i = 0; i < s->experiment.n_arms; i++) {
         struct answer a = {0};
-        a.rc = pl_arm_probe(&s->experiment.arms[i], &a.probe);
+        const struct pl_arm *arm = &s->experiment.arms[i];
+        const bool numbers = i == 0 || arm->weights != arm[-1].weights;
+        a.rc = pl_arm_probe(arm, numbers, &a.probe);
         if (a.rc) snprintf(a.text, sizeof a.text, "%s", pl_error_text());
         if (write(to, &a, sizeof a) != sizeof a) _exit(1);
         if (a.rc) break;

@@ -23,6 +23,12 @@ static int find_source(const struct pl_config *c, const char **source,
     if (!given && **files) *source = *text ? "text" : "tokens";
     const bool made = !strcmp(*source, "grammar"), bytes = !strcmp(*source, "text");
     if (made || **files) {
+        if (made && **files)
+            return pl_fail(PL_ECONFIG,
+                           "%s: data.source: grammar reads no file, %s is given; leave "
+                           "out data.source",
+                           pl_config_where(c, "data.source"),
+                           *text ? "data.text" : "data.tokens");
         if (made || bytes == (*text != 0)) return 0;
         return pl_fail(PL_ECONFIG,
                        "%s: data.source: %s reads data.%s, data.%s is given",

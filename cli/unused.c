@@ -116,6 +116,8 @@ static const struct condition {
     {"eval.texts", "train.eval_sequences", "0", false},
     {"eval.questions", "train.eval_sequences", "0", false},
     {"train.diagnose", "train.eval_sequences", "0", false},
+    {"train.eval_every", "train.eval_sequences", "0", false},
+    {"corrector.c", "corrector.stage_c", "", true},
     {"model.split", "cost.type", "given", false},
     {"rate.floor", "rate.schedule", "constant", false},
     {"rate.decay_fraction", "rate.schedule", "wsd", true},
@@ -124,6 +126,21 @@ static const struct condition {
     {"delay.seed", "delay.tau", "", false},
     {"corrector.land", "segments", "", false},
 };
+
+/* What a condition cannot say. */
+static char *unread_here(const struct pl_arm *arm, const char *key)
+{
+    const enum pl_fidelity f = pl_arm_fidelity(arm);
+    if (!strcmp(key, "delay.seed") &&
+        !strstr(pl_config_text(arm->config, "delay.tau"), ".."))
+        return pl_strdup("delay.tau has no range A..B to draw from");
+    if (strcmp(key, "corrector.name") || f == PL_FIDELITY_NOSTASH) return NULL;
+    for (int k = 0; k < arm->n_segments; k++)
+        if (strcmp(arm->segments[k].corrector.type->name, "discrepancy")) return NULL;
+    return pl_printf("discrepancy corrects what a backward without stash reads, the "
+                     "fidelity is %s",
+                     pl_config_choices("delay.fidelity")[f + 1]);
+}
 
 /* Why a value has no effect in the arm, caller frees; NULL: it may have one. */
 static char *unread(const struct pl_arm *arm, const char *key)
@@ -142,6 +159,7 @@ static char *unread(const struct pl_arm *arm, const char *key)
                                          : "not given");
         free(value);
     }
+    if (!reason) reason = unread_here(arm, key);
     if (reason || strncmp(key, "corrector.", 10)) return reason;
     for (int k = 0; k < arm->n_segments; k++)
         if (pl_corrector_reads(arm->segments[k].corrector.type, key + 10)) return NULL;

@@ -31,7 +31,8 @@ struct pl_metrics {
      * periods of c updates (pl_schedule_period: ceil(P/m)) from update c on, ending at
      * least c before the end (the drain) when the run has 3 c updates. Empty for
      * shorter than 2 c: then step_s, bubble_steady and tau are NaN and weight_versions
-     * 0. */
+     * 0. From 2 c to 3 c updates the drain is in it: where that makes a step shorter
+     * than the busiest device's work, step_s and bubble_steady are NaN. */
     int64_t steady_from, steady_to;
     int stages;                     /* instances */
     struct pl_stage_metrics *stage; /* [stages], owned: pl_metrics_free */

@@ -141,6 +141,23 @@ END_TEST
 
 /* PACI: at most ceil((P-1) / a) updates between F and B; its 8 stages with a = 8: .875
  * on the first stage, .4375 on average, 0 on the last. */
+/* A step is never shorter than a device's work of 4 (F + BW) = 12: below 3 c = 6
+ * updates, whose window has the drain in it, there is none. */
+START_TEST(short_runs)
+{
+    struct pl_cost cost = uniform(4, 1000, 2000, 0, 0);
+    for (int updates = 2; updates <= 12; updates++) {
+        struct pl_simulation sim = simulate("pipemare", 4, 4, updates, &cost, false);
+        ck_assert_int_eq(!isnan(sim.metrics.step_s), updates >= 6);
+        ck_assert_int_eq(!isnan(sim.metrics.bubble_steady), updates >= 6);
+        if (updates >= 6)
+            ck_assert_double_eq_tol(sim.metrics.step_s, 12 * pl_seconds(1000), 1e-18);
+        pl_simulation_free(&sim);
+    }
+    pl_cost_free(&cost);
+}
+END_TEST
+
 START_TEST(paci)
 {
     for (int P = 1; P <= 12; P++)
@@ -283,6 +300,7 @@ static void fill(TCase *t)
     tcase_add_test(t, vertical);
     tcase_add_test(t, wpipe);
     tcase_add_test(t, pipemare);
+    tcase_add_test(t, short_runs);
     tcase_add_test(t, paci);
     tcase_add_test(t, spectrain);
     tcase_add_test(t, xpipe);

@@ -192,6 +192,16 @@ static int move(bool loading, const struct pl_problem *p, const struct pl_weight
     return rc;
 }
 
+int pl_weights_check(struct pl_weights *w)
+{
+    struct room room = room_new(w->list, w->n);
+    int rc = 0;
+    for (int i = 0; i < w->n && !rc; i++)
+        rc = pl_safetensors_read(w->st, w->stored[i], room.stored);
+    room_free(&room);
+    return rc;
+}
+
 int pl_weights_load(struct pl_weights *w, const struct pl_problem *problem,
                     float *const *blocks)
 {

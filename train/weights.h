@@ -20,6 +20,8 @@ struct pl_weights;
 int pl_weights_open(const char *path, const char *model_type, bool tied,
                     const struct pl_problem *problem, struct pl_weights **out);
 void pl_weights_close(struct pl_weights *weights); /* NULL is fine */
+/* Read all, and drop it: every number is there and finite. Errors: PL_EINPUT. */
+int pl_weights_check(struct pl_weights *weights);
 /* Read all into blocks[stage], device memory. Errors: PL_EINPUT. */
 int pl_weights_load(struct pl_weights *weights, const struct pl_problem *problem,
                     float *const *blocks);
