@@ -1,6 +1,7 @@
-/* Muon's step on the hidden matrices of one SmolLM-135M layer. The peer is the time of
- * its products at the same shapes by gemm, measured in turn with it: in each Newton-
- * Schulz iteration X X^T and A^2, which are symmetric and count half, and B X. */
+/* Muon's step on the hidden matrices of a model: one layer of SmolLM-135M, and all four
+ * of the 1M shape (width 128), where matrices are small. The peer is the time of its
+ * products at the same shapes by gemm, measured in turn with it: in each Newton-Schulz
+ * iteration X X^T and A^2, which are symmetric and count half, and B X. */
 #include <stdlib.h>
 
 #include "base/log.h"
@@ -9,22 +10,24 @@
 #include "gpu/device.h"
 #include "train/optim.h"
 
-static const struct pl_param tensors[] = {
-    {.name = "q_proj", .rows = 576, .cols = 576},
-    {.name = "k_proj", .rows = 192, .cols = 576},
-    {.name = "v_proj", .rows = 192, .cols = 576},
-    {.name = "o_proj", .rows = 576, .cols = 576},
-    {.name = "gate_proj", .rows = 1536, .cols = 576},
-    {.name = "up_proj", .rows = 1536, .cols = 576},
-    {.name = "down_proj", .rows = 576, .cols = 1536},
-};
-enum { N = sizeof tensors / sizeof *tensors, LARGEST = 1536 * 576, ITERATIONS = 5 };
+enum { MOST = 28, ITERATIONS = 5 };
 
-struct blocks {
+struct model {
     const struct pl_device *dev;
     struct pl_optim muon;
-    float *g, *w, *state, *u, *scratch; /* for the largest tensor */
+    struct pl_param params[MOST];
+    size_t state_at[MOST], floats;
+    int n;
+    float *g, *w, *state, *u, *scratch, *product; /* device memory */
 };
+
+static void add(struct model *m, int rows, int cols)
+{
+    struct pl_param *p = &m->params[m->n];
+    *p = (struct pl_param){.rows = rows, .cols = cols, .offset = m->floats};
+    m->state_at[m->n++] = m->floats;
+    m->floats += pl_param_size(p);
+}
 
 static float *block(const struct pl_device *dev, size_t floats)
 {
@@ -38,61 +41,75 @@ static float *block(const struct pl_device *dev, size_t floats)
     return at;
 }
 
-static double step(const struct blocks *b)
+static double step(const struct model *m)
 {
+    const struct pl_optim_stage s = {m->dev, m->params, m->n,       m->state_at,
+                                     m->g,   m->state,  m->scratch, m->w,
+                                     1,      1,         m->u};
     double begin = pl_clock();
-    for (int i = 0; i < N; i++)
-        die(b->muon.type->step(&b->muon, b->dev, &tensors[i], b->g, b->w, b->state,
-                               b->scratch, 1, 1, b->u));
+    die(pl_optim_stage(&m->muon, &s));
     return pl_clock() - begin;
 }
 
-static double product(const struct blocks *b, int m, int n, int k)
+/* Of matrix i's values. */
+static double product(const struct model *m, int i, int M, int N, int K)
 {
+    const size_t at = m->params[i].offset;
     double begin = pl_clock();
-    die(b->dev->gemm(false, false, m, n, k, 1, b->g, k, b->w, n, 0, b->u, n));
+    die(m->dev->gemm(false, false, M, N, K, 1, m->g + at, K, m->w + at, N, 0,
+                     m->product, N));
     return pl_clock() - begin;
 }
 
-static double products(const struct blocks *b)
+static double products(const struct model *model)
 {
     double seconds = 0;
-    for (int i = 0; i < N; i++) {
-        const int m = tensors[i].rows, n = tensors[i].cols, r = m < n ? m : n;
-        const int s = m < n ? n : m;
+    for (int i = 0; i < model->n; i++) {
+        const int m = model->params[i].rows, n = model->params[i].cols;
+        const int r = m < n ? m : n, s = m < n ? n : m;
         for (int k = 0; k < ITERATIONS; k++)
-            seconds += product(b, r, r, s) / 2 + product(b, r, r, r) / 2 +
-                       (m < n ? product(b, m, n, m) : product(b, m, n, n));
+            seconds +=
+                product(model, i, r, r, s) / 2 + product(model, i, r, r, r) / 2 +
+                (m < n ? product(model, i, m, n, m) : product(model, i, m, n, n));
     }
     return seconds;
 }
 
-void muon_step(double *value, double *peer_value)
+/* Layers of width d with keys and values of `kv` and a gated block of f. */
+static void measure(int layers, int d, int kv, int f, double *value, double *peer_value)
 {
-    struct blocks b = {.muon = pl_optim_find("muon")->defaults};
+    struct model m = {.muon = pl_optim_find("muon")->defaults};
     double own[BATCHES], gemm[BATCHES];
-    size_t scratch = 0;
-    b.muon.type = pl_optim_find("muon");
-    die(pl_device_get("host", &b.dev));
-    for (int i = 0; i < N; i++) {
-        size_t floats = b.muon.type->scratch_floats(&b.muon, &tensors[i]);
-        if (floats > scratch) scratch = floats;
+    m.muon.type = pl_optim_find("muon");
+    die(pl_device_get("host", &m.dev));
+    for (int l = 0; l < layers; l++) {
+        const int shapes[][2] = {{d, d}, {kv, d}, {kv, d}, {d, d},
+                                 {f, d}, {f, d},  {d, f}};
+        for (int i = 0; i < 7; i++) add(&m, shapes[i][0], shapes[i][1]);
     }
-    b.g = block(b.dev, LARGEST);
-    b.w = block(b.dev, LARGEST);
-    b.u = block(b.dev, LARGEST);
-    b.state = block(b.dev, LARGEST);
-    b.scratch = block(b.dev, scratch);
+    m.g = block(m.dev, m.floats);
+    m.w = block(m.dev, m.floats);
+    m.u = block(m.dev, m.floats);
+    m.state = block(m.dev, m.floats);
+    m.product = block(m.dev, (size_t)f * (size_t)d);
+    m.scratch = block(m.dev, pl_optim_stage_scratch(&m.muon, m.dev, m.params, m.n));
     for (int i = 0; i < BATCHES; i++) {
-        own[i] = 1e3 * step(&b);
-        gemm[i] = 1e3 * products(&b);
+        own[i] = 1e3 * step(&m);
+        gemm[i] = 1e3 * products(&m);
     }
     *value = pl_quantile(own, BATCHES, 0.5);
     *peer_value = pl_quantile(gemm, BATCHES, 0.5);
-    b.dev->release(b.g);
-    b.dev->release(b.w);
-    b.dev->release(b.u);
-    b.dev->release(b.state);
-    b.dev->release(b.scratch);
-    b.dev->close();
+    float *const blocks[] = {m.g, m.w, m.u, m.state, m.product, m.scratch};
+    for (int i = 0; i < 6; i++) m.dev->release(blocks[i]);
+    m.dev->close();
+}
+
+void muon_step(double *value, double *peer_value)
+{
+    measure(1, 576, 192, 1536, value, peer_value);
+}
+
+void muon_step_small(double *value, double *peer_value)
+{
+    measure(4, 128, 128, 344, value, peer_value);
 }

@@ -11,6 +11,7 @@
 #include "train/newton_schulz.h"
 
 static const char *const forms[] = {"auto", "sum", "ema", NULL};
+static const char *const precisions[] = {"auto", "fp32", "bf16", NULL};
 
 /* Which member of struct pl_optim a key sets. NAME: choices[0] is "auto", the others
  * are the member's values from 0; SWITCH: a bool. */
@@ -56,6 +57,7 @@ static const struct member {
     MEMBER("ns_steps", COUNT, ns_steps, NULL),
     NUMBER(ns_eps),
     MEMBER("ns_clamp", SWITCH, ns_clamp, NULL),
+    MEMBER("ns_precision", NAME, ns_bf16, precisions),
     MEMBER("fused_qkv", SWITCH, fused_qkv, NULL),
     MEMBER("lmo_hidden", NAME, lmo[PL_PARAM_MATRIX], pl_lmos),
     MEMBER("lmo_embed", NAME, lmo[PL_PARAM_EMBED], pl_lmos),
@@ -150,7 +152,7 @@ struct pl_optim pl_setup_optim(const struct pl_config *config)
 static bool usual(const struct pl_optim *o, const struct member *m)
 {
     static const char quiet[] =
-        "decay_factor decay_spares eps_form ns_steps ns_eps dampening";
+        "decay_factor decay_spares eps_form ns_steps ns_eps ns_precision dampening";
     if (m->kind == SWITCH) return !get(o, m);
     if (!strcmp(m->name, "cautious")) return real(o, m) == 1;
     if (!pl_has_word(quiet, m->name)) return false;

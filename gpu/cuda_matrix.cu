@@ -1,5 +1,5 @@
 /* cuda: element by element products and quotients of the optimizers, sums of squares of
- * rows and columns, and the symmetric product. */
+ * rows and columns, the symmetric product, batches of products, rounding to bf16. */
 #include "gpu/cuda_device.cuh"
 
 static __global__ void mul_kernel(size_t n, float a, const float *x, const float *z,
@@ -94,14 +94,23 @@ int pl_cuda_squares(enum pl_along along, int m, int n, float a, const float *x, 
     return pl_cuda_launched("squares");
 }
 
-/* Upper triangle of C (n,n) = lower. */
-static __global__ void mirror_kernel(int n, float *C, int ldc)
+/* Upper triangle of each C (n,n) = lower. */
+static __global__ void mirror_kernel(int count, int n, float *C, int ldc, size_t stride)
 {
     size_t size = (size_t)n * (size_t)n;
-    for (size_t e = pl_thread(); e < size; e += pl_threads()) {
-        size_t i = e / (size_t)n, j = e % (size_t)n;
-        if (i < j) C[i * (size_t)ldc + j] = C[j * (size_t)ldc + i];
+    for (size_t e = pl_thread(); e < (size_t)count * size; e += pl_threads()) {
+        size_t i = e % size / (size_t)n, j = e % (size_t)n;
+        float *c = C + e / size * stride;
+        if (i < j) c[i * (size_t)ldc + j] = c[j * (size_t)ldc + i];
     }
+}
+
+static int mirror(int count, int n, float *C, int ldc, size_t stride)
+{
+    size_t elements = (size_t)count * (size_t)n * (size_t)n;
+    PL_LAUNCH(mirror_kernel, pl_cuda_blocks(elements, PL_BLOCKS_MAX), PL_BLOCK, 0,
+              count, n, C, ldc, stride);
+    return pl_cuda_launched("syrk");
 }
 
 /* cuBLAS is column-major: a row-major A is its transpose there, and the lower triangle
@@ -116,7 +125,62 @@ int pl_cuda_syrk(bool ta, int n, int k, float alpha, const float *A, int lda,
     if (status != CUBLAS_STATUS_SUCCESS)
         return pl_cuda.host->fail(PL_EDEVICE, "device cuda: syrk %d x %d: %s", n, k,
                                   cublasGetStatusString(status));
-    int blocks = pl_cuda_blocks((size_t)n * (size_t)n, PL_BLOCKS_MAX);
-    PL_LAUNCH(mirror_kernel, blocks, PL_BLOCK, 0, n, C, ldc);
-    return pl_cuda_launched("syrk");
+    return mirror(1, n, C, ldc, 0);
+}
+
+int pl_cuda_gemm_batch(int count, bool ta, bool tb, int M, int N, int K, float alpha,
+                       const float *A, int lda, size_t stride_a, const float *B,
+                       int ldb, size_t stride_b, float beta, float *C, int ldc,
+                       size_t stride_c)
+{
+    if (!count || !M || !N) return 0;
+    if (count == 1)
+        return pl_cuda_gemm(ta, tb, M, N, K, alpha, A, lda, B, ldb, beta, C, ldc);
+    cublasStatus_t status = cublasSgemmStridedBatched(
+        pl_cuda.blas, tb ? CUBLAS_OP_T : CUBLAS_OP_N, ta ? CUBLAS_OP_T : CUBLAS_OP_N, N,
+        M, K, &alpha, B, ldb, (long long)stride_b, A, lda, (long long)stride_a, &beta,
+        C, ldc, (long long)stride_c, count);
+    if (status == CUBLAS_STATUS_SUCCESS) return 0;
+    return pl_cuda.host->fail(PL_EDEVICE, "device cuda: %d gemm %d x %d x %d: %s",
+                              count, M, N, K, cublasGetStatusString(status));
+}
+
+/* cuBLAS has no batch of these: products of whole blocks on and under the diagonal. */
+int pl_cuda_syrk_batch(int count, bool ta, int n, int k, float alpha, const float *A,
+                       int lda, size_t stride_a, float beta, float *C, int ldc,
+                       size_t stride_c)
+{
+    enum { SIDE = 256 };
+    if (!count || !n) return 0;
+    if (count == 1) return pl_cuda_syrk(ta, n, k, alpha, A, lda, beta, C, ldc);
+    for (int j = 0; j < n; j += SIDE) {
+        const float *a = A + (size_t)j * (ta ? 1 : (size_t)lda);
+        float *c = C + (size_t)j * (size_t)ldc + j;
+        int rc = pl_cuda_gemm_batch(count, ta, !ta, n - j, n - j < SIDE ? n - j : SIDE,
+                                    k, alpha, a, lda, stride_a, a, lda, stride_a, beta,
+                                    c, ldc, stride_c);
+        if (rc) return rc;
+    }
+    return mirror(count, n, C, ldc, stride_c);
+}
+
+static __global__ void round_bf16_kernel(size_t n, const float *x, float *y)
+{
+    for (size_t i = pl_thread(); i < n; i += pl_threads()) {
+        uint32_t bits;
+        memcpy(&bits, &x[i], sizeof bits);
+        if ((bits & 0x7fffffff) > 0x7f800000)
+            bits = (bits & 0xffff0000) | 0x400000; /* NaN */
+        else
+            bits = (bits + 0x7fff + (bits >> 16 & 1)) & 0xffff0000;
+        memcpy(&y[i], &bits, sizeof bits);
+    }
+}
+
+int pl_cuda_round_bf16(size_t n, const float *x, float *y)
+{
+    if (!n) return 0;
+    PL_LAUNCH(round_bf16_kernel, pl_cuda_blocks(n, PL_BLOCKS_MAX), PL_BLOCK, 0, n, x,
+              y);
+    return pl_cuda_launched("round_bf16");
 }

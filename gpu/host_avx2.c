@@ -13,5 +13,6 @@ enum { LANES = 8, TILE_ROWS = 6 };
 #include "gpu/host_blocks.h"
 #include "gpu/host_moe.h"
 #include "gpu/host_vector.h"
+#include "gpu/host_batch.h"
 #include "gpu/host_attention.h"
 #endif

@@ -14,5 +14,6 @@ enum { LANES = 16, TILE_ROWS = 12 };
 #include "gpu/host_blocks.h"
 #include "gpu/host_moe.h"
 #include "gpu/host_vector.h"
+#include "gpu/host_batch.h"
 #include "gpu/host_attention.h"
 #endif

@@ -14,6 +14,7 @@ enum { LANES = 4, TILE_ROWS = 6 };
 #include "gpu/host_blocks.h"
 #include "gpu/host_moe.h"
 #include "gpu/host_vector.h"
+#include "gpu/host_batch.h"
 #include "gpu/host_attention.h"
 
 /* ROWS rows of C, whatever the number of threads: OpenBLAS may sum a smaller block in

@@ -247,15 +247,23 @@ int HOST(gemm)(bool ta, bool tb, int M, int N, int K, float alpha, const float *
 
 #endif /* HOST_GEMM_BY_BLAS */
 
-/* Upper triangle of C (n,n) = lower, for the columns from j to j + width of the lower.
- */
+/* Upper triangle of C (n,n) = lower, for the columns from j to j + width of the lower,
+ * by blocks of a vector's lanes. */
 static void mirror(int n, int j, int width, float *C, size_t ldc)
 {
-    for (int top = j; top < n; top += LINE)
-        for (int k = j; k < j + width; k++) {
-            float *to = C + (size_t)k * ldc;
-            for (int i = top > k ? top : k + 1; i < least(top + LINE, n); i++)
-                to[i] = C[(size_t)i * ldc + (size_t)k];
+    for (int top = j; top < n; top += LANES)
+        for (int left = j; left < least(top + 1, j + width); left += LANES) {
+            float *from = C + (size_t)top * ldc + left,
+                  *to = C + (size_t)left * ldc + top;
+            const int rows = least(LANES, n - top),
+                      columns = least(LANES, j + width - left);
+            if (top != left && rows == LANES && columns == LANES) {
+                transpose(from, ldc, to, ldc);
+                continue;
+            }
+            for (int k = 0; k < columns; k++)
+                for (int i = top == left ? k + 1 : 0; i < rows; i++)
+                    to[(size_t)k * ldc + (size_t)i] = from[(size_t)i * ldc + (size_t)k];
         }
 }
 
@@ -263,9 +271,11 @@ static void mirror(int n, int j, int width, float *C, size_t ldc)
 int HOST(syrk)(bool ta, int n, int k, float alpha, const float *A, int lda, float beta,
                float *C, int ldc)
 {
-    enum { BLOCK = 2 * PANEL };
-    for (int j = 0; j < n; j += BLOCK) {
-        int width = least(BLOCK, n - j);
+    /* narrow blocks compute little of the upper triangle, wide ones pack A less often
+     */
+    const int block = n > 16 * PANEL ? 2 * PANEL : PANEL;
+    for (int j = 0; j < n; j += block) {
+        int width = least(block, n - j);
         const float *a = A + (size_t)j * (ta ? 1 : (size_t)lda);
         float *c = C + (size_t)j * (size_t)ldc + j;
         int rc =

@@ -29,6 +29,17 @@
     X(p, syrk, (bool ta, int n, int k, float alpha, const float *A, int lda,           \
                 float beta, float *C, int ldc),                                        \
       (ta, n, k, alpha, A, lda, beta, C, ldc))                                         \
+    X(p, gemm_batch, (int count, bool ta, bool tb, int M, int N, int K, float alpha,   \
+                      const float *A, int lda, size_t stride_a, const float *B,        \
+                      int ldb, size_t stride_b, float beta, float *C, int ldc,         \
+                      size_t stride_c),                                                \
+      (count, ta, tb, M, N, K, alpha, A, lda, stride_a, B, ldb, stride_b, beta, C,     \
+       ldc, stride_c))                                                                 \
+    X(p, syrk_batch, (int count, bool ta, int n, int k, float alpha, const float *A,   \
+                      int lda, size_t stride_a, float beta, float *C, int ldc,         \
+                      size_t stride_c),                                                \
+      (count, ta, n, k, alpha, A, lda, stride_a, beta, C, ldc, stride_c))              \
+    X(p, round_bf16, (size_t n, const float *x, float *y), (n, x, y))                  \
     X(p, adamw, (size_t n, const struct pl_adamw_args *args, const float *g,           \
                  const float *w, float *m, float *v, float *u),                        \
       (n, args, g, w, m, v, u))

@@ -1,9 +1,10 @@
 /* ref: weighted sums of arrays and their distance, element by element products and
- * quotients of the optimizers, sums of squares of rows and columns, and the symmetric
- * product. */
+ * quotients of the optimizers, sums of squares of rows and columns, the symmetric
+ * product, batches of products, rounding to bf16. */
 #include "gpu/ref.h"
 
 #include <math.h>
+#include <string.h>
 
 int pl_ref_blend(size_t n, int terms, const float *a, const float *const *x, float *y)
 {
@@ -78,5 +79,43 @@ int pl_ref_syrk(bool ta, int n, int k, float alpha, const float *A, int lda, flo
             *c = (float)(alpha * sum + (beta == 0 ? 0.0 : (double)beta * *c));
             C[(size_t)j * (size_t)ldc + (size_t)i] = *c;
         }
+    return 0;
+}
+
+int pl_ref_gemm_batch(int count, bool ta, bool tb, int M, int N, int K, float alpha,
+                      const float *A, int lda, size_t stride_a, const float *B, int ldb,
+                      size_t stride_b, float beta, float *C, int ldc, size_t stride_c)
+{
+    for (int i = 0; i < count; i++)
+        pl_ref_gemm(ta, tb, M, N, K, alpha, A + (size_t)i * stride_a, lda,
+                    B + (size_t)i * stride_b, ldb, beta, C + (size_t)i * stride_c, ldc);
+    return 0;
+}
+
+int pl_ref_syrk_batch(int count, bool ta, int n, int k, float alpha, const float *A,
+                      int lda, size_t stride_a, float beta, float *C, int ldc,
+                      size_t stride_c)
+{
+    for (int i = 0; i < count; i++)
+        pl_ref_syrk(ta, n, k, alpha, A + (size_t)i * stride_a, lda, beta,
+                    C + (size_t)i * stride_c, ldc);
+    return 0;
+}
+
+/* The upper half of a float, up where the lower half is more than half a unit, or half
+ * of one and the upper is odd; NaN stays NaN. */
+int pl_ref_round_bf16(size_t n, const float *x, float *y)
+{
+    for (size_t i = 0; i < n; i++) {
+        uint32_t bits, lower;
+        memcpy(&bits, &x[i], sizeof bits);
+        lower = bits & 0xffff;
+        bits &= 0xffff0000;
+        if (isnan(x[i]))
+            bits |= 0x400000;
+        else if (lower > 0x8000 || (lower == 0x8000 && bits & 0x10000))
+            bits += 0x10000;
+        memcpy(&y[i], &bits, sizeof bits);
+    }
     return 0;
 }

@@ -25,7 +25,7 @@ struct cudaDeviceProp {
 };
 static inline cudaError_t cudaMalloc(void **p, size_t n)
 {
-    *p = n >> 36 ? nullptr : malloc(n); /* a device of 64 GiB */
+    *p = n >> 36 ? nullptr : malloc(n);  /* a device of 64 GiB */
     if (*p) memset(*p, shim::POISON, n); /* fresh memory is not zero on a GPU either */
     return *p ? cudaSuccess : cudaErrorMemoryAllocation;
 }
@@ -247,6 +247,18 @@ static inline cublasStatus_t cublasSgemm(cublasHandle_t, cublasOperation_t ta,
             }
     });
     return CUBLAS_STATUS_SUCCESS;
+}
+static inline cublasStatus_t
+cublasSgemmStridedBatched(cublasHandle_t h, cublasOperation_t ta, cublasOperation_t tb,
+                          int m, int n, int k, const float *alpha, const float *A,
+                          int lda, long long sa, const float *B, int ldb, long long sb,
+                          const float *beta, float *C, int ldc, long long sc, int count)
+{
+    cublasStatus_t status = CUBLAS_STATUS_SUCCESS;
+    for (int i = 0; i < count && status == CUBLAS_STATUS_SUCCESS; i++)
+        status = cublasSgemm(h, ta, tb, m, n, k, alpha, A + i * sa, lda, B + i * sb,
+                             ldb, beta, C + i * sc, ldc);
+    return status;
 }
 enum cublasFillMode_t { CUBLAS_FILL_MODE_LOWER, CUBLAS_FILL_MODE_UPPER };
 /* C (n,n) = alpha op(A) op(A)^T + beta C, one triangle; op(A) is n x k. */

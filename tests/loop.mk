@@ -23,3 +23,5 @@ test_programs += tests/test_optim_second tests/test_optim_shampoo
 tests_test_optim_second_SOURCES = tests/test_optim_second.c tests/second.c tests/second.h
 tests_test_optim_shampoo_SOURCES = tests/test_optim_shampoo.c tests/second.c tests/second.h
 test_scripts += tests/cli_optim_second.sh
+test_programs += tests/test_optim_stage
+tests_test_optim_stage_SOURCES = tests/test_optim_stage.c tests/second.c tests/second.h

@@ -13,18 +13,18 @@ void optim_case_run(const struct optim_case *c, const struct pl_optim *options,
     struct pl_optim o = *options;
     o.type = pl_optim_find(c->name);
     struct pl_param p = {.rows = c->rows, .cols = c->cols, .kind = c->kind};
-    const size_t n = pl_param_size(&p), words = o.type->state_floats(&o, &p);
+    const size_t n = pl_param_size(&p), words = pl_optim_state(&o, &p);
     float w[CASE_SIZE], grad[CASE_SIZE], u[CASE_SIZE], state[STATE] = {0},
                                                        scratch[SCRATCH];
     ck_assert_uint_le(words, STATE);
-    ck_assert_uint_le(o.type->scratch_floats(&o, &p), SCRATCH);
+    ck_assert_uint_le(pl_optim_scratch(&o, &p), SCRATCH);
     if (first) memcpy(state, first, sizeof *state * words);
     for (size_t i = 0; i < n; i++) w[i] = (float)c->w0[i];
     for (int t = 0; t < steps; t++) {
         for (size_t i = 0; i < n; i++) grad[i] = (float)c->g[t][i];
         for (int i = 0; i < SCRATCH; i++) scratch[i] = NAN; /* contents undefined */
         for (size_t i = 0; i < n; i++) u[i] = NAN;
-        int rc = o.type->step(&o, dev, &p, grad, w, state, scratch, t + 1, rate, u);
+        int rc = pl_optim_step(&o, dev, &p, grad, w, state, scratch, t + 1, rate, u);
         ck_assert_int_eq(rc, 0);
         /* what a rule keeps of a gradient must be a copy */
         for (size_t i = 0; i < n; i++) grad[i] = NAN;

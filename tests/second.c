@@ -36,8 +36,8 @@ struct tensor tensor_new(const struct pl_device *dev, const struct pl_optim *opt
     x.w = PL_NEW(3 * n, float);
     x.g = x.w + n;
     x.u = x.g + n;
-    x.state = PL_NEW(x.o.type->state_floats(&x.o, &x.p) + 1, float);
-    x.scratch = PL_NEW(x.o.type->scratch_floats(&x.o, &x.p) + 1, float);
+    x.state = PL_NEW(pl_optim_state(&x.o, &x.p) + 1, float);
+    x.scratch = PL_NEW(pl_optim_scratch(&x.o, &x.p) + 1, float);
     return x;
 }
 
@@ -51,12 +51,12 @@ void tensor_free(struct tensor *x)
 int tensor_step(struct tensor *x, const double *g)
 {
     const size_t n = pl_param_size(&x->p);
-    size_t scratch = x->o.type->scratch_floats(&x->o, &x->p);
+    size_t scratch = pl_optim_scratch(&x->o, &x->p);
     for (size_t i = 0; i < n; i++) x->g[i] = (float)g[i];
     for (size_t i = 0; i < n; i++) x->u[i] = NAN;
     for (size_t i = 0; i < scratch; i++) x->scratch[i] = NAN;
-    int rc = x->o.type->step(&x->o, x->dev, &x->p, x->g, x->w, x->state, x->scratch,
-                             ++x->t, 1, x->u);
+    int rc = pl_optim_step(&x->o, x->dev, &x->p, x->g, x->w, x->state, x->scratch,
+                           ++x->t, 1, x->u);
     return rc ? rc : x->dev->axpby(n, -1, x->u, 1, x->w);
 }
 

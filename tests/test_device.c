@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OPS = 35 };
+enum { OPS = 38 };
 
 static void run(const struct pl_device *device, const struct conformance *op)
 {
@@ -60,6 +60,9 @@ END_TEST
 #define FAULT_ratio OFF(y[n - 1])
 #define FAULT_squares OFF(out[0])
 #define FAULT_syrk OFF(C[n - 1]) /* an element of the mirror */
+#define FAULT_gemm_batch OFF(C[(size_t)(count - 1) * stride_c])
+#define FAULT_syrk_batch OFF(C[(size_t)(count - 1) * stride_c + (size_t)n - 1])
+#define FAULT_round_bf16 y[n - 1] = x[n - 1] /* as it came */
 #define FAULT_product OFF(c[0])
 #define FAULT_gather OFF(y[d - 1])
 #define FAULT_embed OFF(out[d - 1])

@@ -328,7 +328,7 @@ static double words(const struct pl_optim *o, int rows, int cols,
                     enum pl_param_kind kind)
 {
     struct pl_param p = {.rows = rows, .cols = cols, .kind = kind};
-    return (double)o->type->state_floats(o, &p);
+    return (double)pl_optim_state(o, &p);
 }
 
 /* SmolLM-135M's SOAP state (reference/optimizers.md section 14: 878M words), and the

@@ -147,7 +147,7 @@ END_TEST
 static double words(const struct pl_optim *o, int rows, int cols)
 {
     struct pl_param p = {.rows = rows, .cols = cols, .kind = PL_PARAM_MATRIX};
-    return (double)o->type->state_floats(o, &p);
+    return (double)pl_optim_state(o, &p);
 }
 
 /* m, v of the grafting, factors and roots: 2 + 2 (m/n + n/m) words a parameter for one

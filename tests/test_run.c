@@ -36,8 +36,8 @@ static void by_hand(struct pl_problem *p, const struct pl_run_spec *spec, float 
     float *g[2] = {g0, g1};
     for (int s = 0; s < 2; s++) {
         const struct pl_optim *o = &spec->optim;
-        ck_assert_uint_le(o->type->state_floats(o, &p->params[s]), STATE);
-        ck_assert_uint_le(o->type->scratch_floats(o, &p->params[s]), 512);
+        ck_assert_uint_le(pl_optim_state(o, &p->params[s]), STATE);
+        ck_assert_uint_le(pl_optim_scratch(o, &p->params[s]), 512);
     }
     must(p->type->init(p, spec->seed, w));
     for (int64_t n = 0; n < UPDATES; n++) {
@@ -49,9 +49,8 @@ static void by_hand(struct pl_problem *p, const struct pl_run_spec *spec, float 
         must(p->type->gradient(p, &b, (const float *const *)w, (const float *const *)w,
                                1, g, &loss));
         for (int s = 0; s < 2; s++) {
-            must(spec->optim.type->step(&spec->optim, dev, &p->params[s], g[s], w[s],
-                                        state[s], scratch, n + 1,
-                                        pl_rate_at(&spec->rate, n), u));
+            must(pl_optim_step(&spec->optim, dev, &p->params[s], g[s], w[s], state[s],
+                               scratch, n + 1, pl_rate_at(&spec->rate, n), u));
             must(dev->axpby(12, -1, u, 1, w[s]));
         }
     }

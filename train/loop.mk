@@ -1,11 +1,11 @@
 # optimizers, correctors, training loop
-%C%_libtrain_a_SOURCES += %D%/optim.c %D%/optim.h %D%/rate.c %D%/newton_schulz.c \
+%C%_libtrain_a_SOURCES += %D%/optim.c %D%/optim.h %D%/optim_step.c %D%/rate.c %D%/newton_schulz.c \
   %D%/newton_schulz.h %D%/optim/common.c %D%/optim/orthogonal.c %D%/optim/orthogonal.h \
   %D%/optim/sgd.c %D%/optim/adamw.c %D%/optim/nadamw.c %D%/optim/adan.c \
   %D%/optim/lion.c %D%/optim/signum.c %D%/optim/mars.c %D%/optim/muon.c \
   %D%/optim/soap.c %D%/optim/shampoo.c %D%/optim/basis_rotation.c \
   %D%/optim/precondition.c %D%/optim/precondition.h \
-  %D%/optim/normuon.c %D%/optim/scion.c \
+  %D%/optim/scion.c \
   %D%/correct.c %D%/correct.h %D%/correct/none.c %D%/correct/nesterov.c \
   %D%/correct/feedback.c %D%/correct/prediction.c %D%/correct/custom.c \
   %D%/correct/spike.c %D%/correct/spectrain.c %D%/correct/xpipe.c \

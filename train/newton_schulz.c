@@ -71,27 +71,106 @@ static int least(int a, int b)
     return a < b ? a : b;
 }
 
-size_t pl_ns_scratch(const struct pl_ns *ns, int m, int n)
+/* The first normalised copy is in scratch; one matrix alternates between that and its
+ * own memory, several need a second copy beside each other. */
+size_t pl_ns_scratch(const struct pl_ns *ns, int m, int n, int count)
 {
-    const size_t r = (size_t)least(m, n);
-    return pl_ns_sets[ns->coefficients].n ? 2 * r * r + (size_t)m * (size_t)n : 0;
+    const size_t r = (size_t)least(m, n), size = (size_t)m * (size_t)n;
+    if (!pl_ns_sets[ns->coefficients].n) return 0;
+    return (size_t)count * (2 * r * r + size + (count > 1) * size);
+}
+
+/* What an iteration works on: matrices of one shape behind one another, and A and B
+ * (r,r) of each. */
+struct work {
+    const struct pl_device *dev;
+    int m, n, r, count;
+    size_t size, square; /* m n, r r */
+    float *A, *B;
+};
+
+/* C <- alpha A A + beta C */
+static int square_of(const struct work *k, float alpha, const float *A, float beta,
+                     float *C)
+{
+    return k->dev->syrk_batch(k->count, false, k->r, k->r, alpha, A, k->r, k->square,
+                              beta, C, k->r, k->square);
+}
+
+/* Y <- B X + beta Y, or X B + beta Y */
+static int apply(const struct work *k, const float *X, float beta, float *Y)
+{
+    const int m = k->m, n = k->n;
+    if (m <= n)
+        return k->dev->gemm_batch(k->count, false, false, m, n, m, 1, k->B, m,
+                                  k->square, X, n, k->size, beta, Y, n, k->size);
+    return k->dev->gemm_batch(k->count, false, false, m, n, n, 1, X, n, k->size, k->B,
+                              n, k->square, beta, Y, n, k->size);
+}
+
+/* A <- alpha X X^T, or X^T X where rows are the long side. */
+static int gram(const struct work *k, float alpha, const float *X, float *A)
+{
+    const int s = k->m < k->n ? k->n : k->m;
+    return k->dev->syrk_batch(k->count, k->m > k->n, k->r, s, alpha, X, k->n, k->size,
+                              0, A, k->r, k->square);
 }
 
 /* Y <- a X + B X (short rows) or a X + X B (short columns), B = b A + c A^2. */
-static int iterate(const struct pl_device *dev, const double abc[3], int m, int n,
-                   const float *X, float *Y, float *A, float *B)
+static int iterate(const struct work *k, const double abc[3], float *X, float *Y)
 {
-    const int r = least(m, n), s = m < n ? n : m;
-    const size_t square = (size_t)r * (size_t)r;
+    const struct pl_device *dev = k->dev;
+    const size_t all = (size_t)k->count * k->size;
     const float a = (float)abc[0], b = (float)abc[1], c = (float)abc[2];
-    const bool rows = m <= n;
-    int rc = dev->syrk(!rows, r, s, c == 0 ? b : 1, X, n, 0, c == 0 ? B : A, r);
-    if (!rc && c != 0) rc = dev->copy(B, A, sizeof(float) * square);
-    if (!rc && c != 0) rc = dev->syrk(false, r, r, c, A, r, b, B, r);
-    if (!rc) rc = dev->copy(Y, X, sizeof(float) * (size_t)m * (size_t)n);
+    int rc = c == 0 ? gram(k, b, X, k->B) : gram(k, 1, X, k->A);
+    if (!rc && c != 0)
+        rc = dev->copy(k->B, k->A, sizeof(float) * (size_t)k->count * k->square);
+    if (!rc && c != 0) rc = square_of(k, c, k->A, b, k->B);
+    if (!rc) rc = dev->copy(Y, X, sizeof(float) * all);
+    return rc ? rc : apply(k, X, a, Y);
+}
+
+/* y <- bf16(a bf16(y) + bf16(b x)), where x becomes bf16(b x). */
+static int rounded_sum(const struct pl_device *dev, size_t n, float a, float b,
+                       float *x, float *y)
+{
+    int rc = dev->round_bf16(n, y, y);
+    if (!rc && a != 1) rc = dev->axpby(n, 0, y, a, y);
+    if (!rc && a != 1) rc = dev->round_bf16(n, y, y);
+    if (!rc) rc = dev->axpby(n, 0, x, b, x);
+    if (!rc) rc = dev->round_bf16(n, x, x);
+    if (!rc) rc = dev->axpby(n, 1, x, 1, y);
+    return rc ? rc : dev->round_bf16(n, y, y);
+}
+
+/* The same with the result of every operation rounded, as PyTorch's in bf16, but for
+ * c A^2, which is c (A A) here and (c A) A there. X is used up. */
+static int iterate_bf16(const struct work *k, const double abc[3], float *X, float *Y)
+{
+    const struct pl_device *dev = k->dev;
+    const size_t all = (size_t)k->count * k->size,
+                 squares = (size_t)k->count * k->square;
+    int rc = gram(k, 1, X, k->A);
+    if (!rc) rc = dev->round_bf16(squares, k->A, k->A);
+    if (!rc) rc = square_of(k, 1, k->A, 0, k->B);
+    if (!rc) rc = rounded_sum(dev, squares, (float)abc[2], (float)abc[1], k->A, k->B);
+    if (!rc) rc = apply(k, X, 0, Y);
+    return rc ? rc : rounded_sum(dev, all, 1, (float)abc[0], X, Y);
+}
+
+/* Y <- X / (margin ||X|| + eps) */
+static int normalise(const struct work *k, const struct pl_ns *ns, float *X, float *Y)
+{
+    const struct pl_ns_set *set = &pl_ns_sets[ns->coefficients];
+    const double eps = ns->eps > 0 ? ns->eps : set->eps;
+    double square;
+    int rc = ns->bf16 ? k->dev->round_bf16(k->size, X, X) : 0;
+    if (!rc) rc = k->dev->dot(k->size, X, X, &square);
     if (rc) return rc;
-    if (rows) return dev->gemm(false, false, m, n, m, 1, B, m, X, n, a, Y, n);
-    return dev->gemm(false, false, m, n, n, 1, X, n, B, n, a, Y, n);
+    const double norm = set->margin * sqrt(square);
+    const double divisor = ns->clamp ? fmax(norm, eps) : norm + eps;
+    rc = k->dev->axpby(k->size, (float)(1 / divisor), X, 0, Y);
+    return rc || !ns->bf16 ? rc : k->dev->round_bf16(k->size, Y, Y);
 }
 
 static int exact(const struct pl_device *dev, int m, int n, float *X)
@@ -110,25 +189,30 @@ static int exact(const struct pl_device *dev, int m, int n, float *X)
 }
 
 int pl_newton_schulz(const struct pl_device *dev, const struct pl_ns *ns, int m, int n,
-                     float *X, float *scratch)
+                     int count, float *const *X, float *scratch)
 {
     const struct pl_ns_set *set = &pl_ns_sets[ns->coefficients];
-    const size_t r = (size_t)least(m, n), size = (size_t)m * (size_t)n;
-    const int steps = ns->steps ? ns->steps : set->steps;
-    const double eps = ns->eps > 0 ? ns->eps : set->eps;
-    if (!set->n) return exact(dev, m, n, X);
-    float *A = scratch, *B = A + r * r, *from = X, *to = B + r * r;
-    double square;
-    int rc = dev->dot(size, X, X, &square);
-    const double norm = set->margin * sqrt(square);
-    const double divisor = ns->clamp ? fmax(norm, eps) : norm + eps;
-    if (!rc) rc = dev->axpby(size, (float)(1 / divisor), X, 0, to);
-    for (int k = 0; k < steps && !rc; k++) {
+    const int steps = ns->steps ? ns->steps : set->steps, r = least(m, n);
+    struct work k = {
+        dev,     m,   n, r, count, (size_t)m * (size_t)n, (size_t)r * (size_t)r,
+        scratch, NULL};
+    const size_t squares = (size_t)count * k.square, all = (size_t)count * k.size;
+    int rc = 0;
+    for (int i = 0; i < count && !rc && !set->n; i++) rc = exact(dev, m, n, X[i]);
+    if (!set->n) return rc;
+    k.B = k.A + squares;
+    float *to = k.B + squares, *from = count > 1 ? to + all : X[0];
+    for (int i = 0; i < count && !rc; i++)
+        rc = normalise(&k, ns, X[i], to + (size_t)i * k.size);
+    for (int step = 0; step < steps && !rc; step++) {
         float *swap = from;
         from = to;
         to = swap;
-        rc = iterate(dev, set->abc[k < set->n ? k : set->n - 1], m, n, from, to, A, B);
+        rc = (ns->bf16 ? iterate_bf16 : iterate)(
+            &k, set->abc[step < set->n ? step : set->n - 1], from, to);
     }
-    if (!rc && to != X) rc = dev->copy(X, to, sizeof(float) * size);
+    for (int i = 0; i < count && !rc; i++)
+        if (to + (size_t)i * k.size != X[i])
+            rc = dev->copy(X[i], to + (size_t)i * k.size, sizeof(float) * k.size);
     return rc;
 }

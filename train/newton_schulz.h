@@ -25,13 +25,16 @@ struct pl_ns {
     int steps;        /* 0: the set's */
     double eps;       /* 0: the set's */
     bool clamp;       /* divide by max(margin ||X||, eps) (torch.optim.Muon) */
+    bool bf16;        /* the input and every result rounded to bf16, products summed in
+                         float (KellerJordan/Muon); else float throughout */
 };
 
-/* X (m,n) <- its polar factor, about. scratch: pl_ns_scratch floats. Symmetric products
- * are computed by halves: a step takes 3 r^2 s + r^3 flops, r = min, s = max(m,n). The
- * exact one works in double on the host and allocates. */
+/* X[i] (m,n) <- its polar factor, about, for each i < count, to the bit as one by one;
+ * products of all in one call of the device. scratch: pl_ns_scratch floats. Symmetric
+ * products are computed by halves: a step takes 3 r^2 s + r^3 flops, r = min, s =
+ * max(m,n). The exact one works in double on the host and allocates. */
 int pl_newton_schulz(const struct pl_device *dev, const struct pl_ns *ns, int m, int n,
-                     float *X, float *scratch);
-size_t pl_ns_scratch(const struct pl_ns *ns, int m, int n);
+                     int count, float *const *X, float *scratch);
+size_t pl_ns_scratch(const struct pl_ns *ns, int m, int n, int count);
 
 #endif

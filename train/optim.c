@@ -58,19 +58,6 @@ double pl_optim_beta(const struct pl_optim *o)
     return o->momentum;
 }
 
-int pl_optim_step(const struct pl_optim *o, const struct pl_device *dev,
-                  const struct pl_param *p, float *g, const float *w, float *state,
-                  float *scratch, int64_t t, double rate, float *u)
-{
-    struct pl_optim own = *o;
-    const bool table = p->kind == PL_PARAM_EMBED || p->kind == PL_PARAM_HEAD;
-    const bool spared =
-        (o->decay_spares != PL_SPARES_NONE && p->kind == PL_PARAM_VECTOR) ||
-        (o->decay_spares == PL_SPARES_TABLES && table);
-    if (spared) own.decay = own.aux_decay = 0;
-    return o->type->step(&own, dev, p, g, w, state, scratch, t, rate, u);
-}
-
 const char *const pl_tensor_sets[] = {"auto", "hidden", "matrices", "all", NULL};
 const char *const pl_decay_spared[] = {"auto", "none", "vectors", "tables", NULL};
 const char *const pl_decay_forms[] = {"auto",     "before",  "after", "proximal",

@@ -86,7 +86,7 @@ struct pl_optim {
     /* muon, normuon, mars: AdamW part, for what is not theirs */
     enum pl_tensors tensors;
     double aux_lr, aux_decay;
-    double aux_beta1, aux_beta2; /* mars, normuon; muon's are beta1 and beta2 */
+    double aux_beta1, aux_beta2;
     /* momentum: sgd, signum, muon, normuon, scion */
     double momentum;
     double dampening; /* sum form: m = b m + (1 - dampening) g */
@@ -106,6 +106,7 @@ struct pl_optim {
     int ns_steps;     /* 0: as many as the set has */
     double ns_eps;    /* 0: the set's */
     bool ns_clamp;    /* X / max(norm, eps), else X / (norm + eps) */
+    bool ns_bf16;     /* matrices rounded to bf16, as official Muon; else float */
     bool fused_qkv;   /* queries, keys and values as one matrix */
     /* scion, by enum pl_param_kind */
     enum pl_lmo lmo[PL_PARAM_BALANCE + 1];
@@ -125,27 +126,37 @@ struct pl_optim {
     double graft_beta2, graft_eps;
 };
 
-/* Keys that all rules read. */
+/* Keys that all rules read; those with an AdamW part; those that orthogonalise. */
 #define PL_DECAY_KEYS "lr decay decay_form decay_factor decay_spares "
+#define PL_AUX_KEYS "tensors aux_lr aux_decay aux_beta1 aux_beta2 "
+#define PL_NS_KEYS "coefficients ns_steps ns_eps ns_clamp ns_precision "
 
 enum pl_first_moment { PL_MOMENTUM, PL_BETA1, PL_BETA2 };
 
 struct pl_optim_type {
     const char *name, *summary, *source;
     enum pl_first_moment first_moment; /* which member is its coefficient */
+    bool partial;             /* tensors that pl_optim_takes refuses take AdamW */
     const char *keys;         /* the optimizer.* that it reads beside name, by spaces */
     struct pl_optim defaults; /* of the official implementation, or as the file says */
-    /* Floats of persistent state for a tensor (zeroed before the first step), and of
-     * scratch that is free between calls. */
+    /* The members below see tensors that take the rule, elements of the problem's
+     * array. Floats of persistent state (zeroed before the first step), and of scratch
+     * that is free between calls. */
     size_t (*state_floats)(const struct pl_optim *o, const struct pl_param *p);
     size_t (*scratch_floats)(const struct pl_optim *o, const struct pl_param *p);
-    /* u = update of tensor p, which is an element of the problem's array, from gradient
-     * g (already clipped) at weights w; t = 1,2,... counts applied updates; rate
-     * multiplies lr and aux_lr (the schedule's). All arrays are the tensor's own, in
-     * device memory; g may be destroyed. */
+    /* u = update of tensor p from gradient g (already clipped) at weights w; t =
+     * 1,2,... counts applied updates; rate multiplies lr and aux_lr (the schedule's).
+     * All arrays are the tensor's own, in device memory; g may be destroyed. */
     int (*step)(const struct pl_optim *o, const struct pl_device *dev,
                 const struct pl_param *p, float *g, const float *w, float *state,
                 float *scratch, int64_t t, double rate, float *u);
+    /* Orthogonalised updates, for all tensors of a shape at once; NULL: none. polar:
+     * rows and columns of the matrix that step leaves in u to become its polar factor,
+     * rows 0 when u is the update already. finish makes the update of the factor. */
+    struct pl_param (*polar)(const struct pl_optim *o, const struct pl_param *p);
+    int (*finish)(const struct pl_optim *o, const struct pl_device *dev,
+                  const struct pl_param *p, const float *w, float *state,
+                  float *scratch, double rate, float *u);
 };
 
 extern const struct pl_optim_type *const pl_optim_types[]; /* NULL-terminated */
@@ -166,10 +177,35 @@ extern const char *const pl_lmos[];
 /* First-moment coefficient: the corrector `nesterov` takes it as its c. */
 double pl_optim_beta(const struct pl_optim *o);
 
-/* A step of o->type on tensor p, without decay where it is spared (pl_optim_type). */
+/* Whole steps (optim_step.c), without decay where it is spared. Of one tensor, and what
+ * it wants of state and scratch; arguments as pl_optim_type's. */
 int pl_optim_step(const struct pl_optim *o, const struct pl_device *dev,
                   const struct pl_param *p, float *g, const float *w, float *state,
                   float *scratch, int64_t t, double rate, float *u);
+size_t pl_optim_state(const struct pl_optim *o, const struct pl_param *p);
+size_t pl_optim_scratch(const struct pl_optim *o, const struct pl_param *p);
+
+/* Of the tensors of a stage but selection biases, to the bit what pl_optim_step makes
+ * of each. Matrices of one shape are worked on together: on a device in host memory one
+ * a thread (base/pool.h), whatever the rule, elsewhere orthogonalised in one call.
+ * Arrays are the stage's; tensor i is at params[i].offset of g, w and u and at
+ * state_at[i] of state (NULL where no tensor has any); scratch as below. Allocates
+ * nothing. */
+struct pl_optim_stage {
+    const struct pl_device *dev;
+    const struct pl_param *params;
+    int n;
+    const size_t *state_at;
+    float *g, *state, *scratch;
+    const float *w;
+    int64_t t;
+    double rate;
+    float *u;
+};
+int pl_optim_stage(const struct pl_optim *o, const struct pl_optim_stage *s);
+/* Scratch that it takes, with the threads that there are. */
+size_t pl_optim_stage_scratch(const struct pl_optim *o, const struct pl_device *dev,
+                              const struct pl_param *params, int n);
 
 /* What rules share (optim/common.c). */
 
@@ -180,11 +216,11 @@ bool pl_optim_takes(const struct pl_optim *o, const struct pl_param *p);
 int pl_optim_couple(const struct pl_optim *o, const struct pl_device *dev, size_t n,
                     const float *w, float *g);
 /* Ends it: u = the step scale u with decay at the rate eta. scratch: n floats, used by
- * cautious decay only, pl_optim_scratch says so. */
+ * cautious decay only, pl_decay_scratch says so. */
 int pl_optim_decay(const struct pl_optim *o, const struct pl_device *dev, size_t n,
                    double eta, double scale, const float *w, float *u, float *scratch);
 double pl_optim_decay_rate(const struct pl_optim *o, double eta); /* k */
-size_t pl_optim_scratch(const struct pl_optim *o, const struct pl_param *p);
+size_t pl_decay_scratch(const struct pl_optim *o, const struct pl_param *p);
 
 /* M = mu M + (1-mu) g (EMA) or mu M + (1 - dampening) g; u = M, or with Nesterov's look
  * ahead (1-mu) g + mu M or g + mu M. */
@@ -202,11 +238,11 @@ int pl_optim_divide(const struct pl_optim *o, const struct pl_device *dev,
 int pl_adamw_step(const struct pl_optim *o, const struct pl_device *dev,
                   const struct pl_param *p, const float *g, const float *w,
                   float *state, int64_t t, double eta, double decay, float *u);
-/* The AdamW part: a whole step with aux_lr, aux_decay and these betas. */
-int pl_aux_step(const struct pl_optim *o, double beta1, double beta2,
-                const struct pl_device *dev, const struct pl_param *p, float *g,
-                const float *w, float *state, float *scratch, int64_t t, double rate,
-                float *u);
+/* The AdamW part: a whole step with aux_lr, aux_decay, aux_beta1 and aux_beta2; state
+ * as above. */
+int pl_aux_step(const struct pl_optim *o, const struct pl_device *dev,
+                const struct pl_param *p, float *g, const float *w, float *state,
+                float *scratch, int64_t t, double rate, float *u);
 
 /* Rate factor in (0,1] at update n of total: warm-up (n+1)/(W+1), then the named decay.
  */

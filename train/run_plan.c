@@ -249,16 +249,19 @@ static size_t corrector_floats(const struct pl_run_spec *spec, size_t n)
 
 static void plan_optimizer(const struct pl_run_spec *spec, struct pl_run_plan *plan)
 {
-    const struct pl_optim_type *type = spec->optim.type;
-    for (int i = 0; i < spec->problem->n_params; i++) {
-        const struct pl_param *p = &spec->problem->params[i];
+    const struct pl_problem *problem = spec->problem;
+    for (int i = 0; i < problem->n_params; i++) {
+        const struct pl_param *p = &problem->params[i];
         plan->state_offset[i] = plan->state_floats[p->stage];
         if (p->kind == PL_PARAM_BALANCE) continue; /* no optimizer's */
-        plan->state_floats[p->stage] += type->state_floats(&spec->optim, p);
-        size_t scratch = type->scratch_floats(&spec->optim, p);
-        if (scratch > plan->scratch_floats) plan->scratch_floats = scratch;
+        plan->state_floats[p->stage] += pl_optim_state(&spec->optim, p);
     }
     for (int s = 0; s < plan->n_stages; s++) {
+        const int first = problem->first_param[s];
+        size_t scratch =
+            pl_optim_stage_scratch(&spec->optim, spec->device, &problem->params[first],
+                                   problem->first_param[s + 1] - first);
+        if (scratch > plan->scratch_floats) plan->scratch_floats = scratch;
         plan->corrector_offset[s] = plan->state_floats[s];
         if (plan->state_floats[s] > plan->widest_state)
             plan->widest_state = plan->state_floats[s];

@@ -218,16 +218,19 @@ int pl_run_rule(struct pl_run_state *run, int64_t n, int s, double rate, const f
 {
     const struct pl_run_spec *spec = run->spec;
     const struct pl_problem *problem = spec->problem;
-    int rc = 0;
-    for (int i = problem->first_param[s]; i < problem->first_param[s + 1] && !rc; i++) {
-        const struct pl_param *p = &problem->params[i];
-        if (p->kind == PL_PARAM_BALANCE) continue;
-        rc = pl_optim_step(&spec->optim, spec->device, p, run->grads[s] + p->offset,
-                           w + p->offset,
-                           state ? state + run->plan.state_offset[i] : NULL,
-                           run->scratch, n + 1, rate, u + p->offset);
-    }
-    return rc;
+    const int first = problem->first_param[s];
+    const struct pl_optim_stage stage = {.dev = spec->device,
+                                         .params = &problem->params[first],
+                                         .n = problem->first_param[s + 1] - first,
+                                         .state_at = &run->plan.state_offset[first],
+                                         .g = run->grads[s],
+                                         .state = state,
+                                         .scratch = run->scratch,
+                                         .w = w,
+                                         .t = n + 1,
+                                         .rate = rate,
+                                         .u = u};
+    return pl_optim_stage(&spec->optim, &stage);
 }
 
 static int optimize(struct pl_run_state *run, int64_t n, int s, double rate)

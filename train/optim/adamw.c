@@ -62,16 +62,15 @@ static int step(const struct pl_optim *o, const struct pl_device *dev,
     return rc || plain ? rc : pl_optim_decay(o, dev, n, eta, 1, w, u, scratch);
 }
 
-int pl_aux_step(const struct pl_optim *o, double beta1, double beta2,
-                const struct pl_device *dev, const struct pl_param *p, float *g,
-                const float *w, float *state, float *scratch, int64_t t, double rate,
-                float *u)
+int pl_aux_step(const struct pl_optim *o, const struct pl_device *dev,
+                const struct pl_param *p, float *g, const float *w, float *state,
+                float *scratch, int64_t t, double rate, float *u)
 {
     struct pl_optim a = *o;
     a.lr = o->aux_lr;
     a.decay = o->aux_decay;
-    a.beta1 = beta1;
-    a.beta2 = beta2;
+    a.beta1 = o->aux_beta1;
+    a.beta2 = o->aux_beta2;
     return step(&a, dev, p, g, w, state, scratch, t, rate, u);
 }
 
@@ -83,6 +82,6 @@ const struct pl_optim_type pl_optim_adamw = {
     .keys = PL_DECAY_KEYS "beta1 beta2 eps eps_form",
     .defaults = {.lr = 3e-3, .decay = .1, .beta1 = .9, .beta2 = .95, .eps = 1e-8},
     .state_floats = state_floats,
-    .scratch_floats = pl_optim_scratch,
+    .scratch_floats = pl_decay_scratch,
     .step = step,
 };

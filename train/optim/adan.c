@@ -50,6 +50,6 @@ const struct pl_optim_type pl_optim_adan = {
                  .beta3 = .99,
                  .eps = 1e-8},
     .state_floats = state_floats,
-    .scratch_floats = pl_optim_scratch,
+    .scratch_floats = pl_decay_scratch,
     .step = step,
 };

@@ -40,7 +40,7 @@ static size_t state_floats(const struct pl_optim *o, const struct pl_param *p)
 
 static size_t scratch_floats(const struct pl_optim *o, const struct pl_param *p)
 {
-    if (p->kind != PL_PARAM_MATRIX) return pl_optim_scratch(o, p);
+    if (p->kind != PL_PARAM_MATRIX) return pl_decay_scratch(o, p);
     const struct pl_sides s = sides_of(o, p);
     return pl_sides_scratch(&s) + (by_momentum(o) ? pl_sides_floats(&s) : 0);
 }
@@ -70,9 +70,10 @@ static int plain_step(const struct pl_optim *o, const struct pl_device *dev,
     struct pl_optim a = *o;
     a.aux_lr = o->lr;
     a.aux_decay = o->decay;
+    a.aux_beta1 = o->beta1;
+    a.aux_beta2 = o->beta2;
     a.eps_form = PL_EPS_CORRECTED;
-    return pl_aux_step(&a, o->beta1, o->beta2, dev, p, g, w, state, scratch, t, rate,
-                       u);
+    return pl_aux_step(&a, dev, p, g, w, state, scratch, t, rate, u);
 }
 
 static int step(const struct pl_optim *o, const struct pl_device *dev,

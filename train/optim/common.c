@@ -68,7 +68,7 @@ int pl_optim_decay(const struct pl_optim *o, const struct pl_device *dev, size_t
     return dev->axpby(n, (float)k, w, (float)scale, u);
 }
 
-size_t pl_optim_scratch(const struct pl_optim *o, const struct pl_param *p)
+size_t pl_decay_scratch(const struct pl_optim *o, const struct pl_param *p)
 {
     return o->decay_form == PL_DECAY_CAUTIOUS ? pl_param_size(p) : 0;
 }

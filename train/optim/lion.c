@@ -15,7 +15,7 @@ static size_t state_floats(const struct pl_optim *o, const struct pl_param *p)
 
 static size_t scratch_floats(const struct pl_optim *o, const struct pl_param *p)
 {
-    return o->cautious < 1 ? pl_param_size(p) : pl_optim_scratch(o, p);
+    return o->cautious < 1 ? pl_param_size(p) : pl_decay_scratch(o, p);
 }
 
 /* u *= (c + (1-c) A) / mean(c + (1-c) A), A = 1 where u g > 0, else 0. */

@@ -13,15 +13,16 @@
 
 #include <math.h>
 
-static size_t three(const struct pl_optim *o, const struct pl_param *p)
-{
-    return (pl_optim_takes(o, p) ? 3 : 2) * pl_param_size(p);
-}
-
 static size_t two(const struct pl_optim *o, const struct pl_param *p)
 {
     (void)o;
     return 2 * pl_param_size(p);
+}
+
+static size_t three(const struct pl_optim *o, const struct pl_param *p)
+{
+    (void)o;
+    return 3 * pl_param_size(p);
 }
 
 /* g <- c; last <- g. u is free. */
@@ -38,106 +39,101 @@ static int correct(const struct pl_optim *o, const struct pl_device *dev, size_t
     return dev->axpby(n, 0, g, (float)(1 / sqrt(square)), g);
 }
 
-static int part(const struct pl_optim *o, const struct pl_device *dev,
-                const struct pl_param *p, float *g, const float *w, float *state,
-                float *scratch, int64_t t, double rate, float *u)
-{
-    return pl_aux_step(o, o->aux_beta1, o->aux_beta2, dev, p, g, w, state, scratch, t,
-                       rate, u);
-}
-
 static int adamw(const struct pl_optim *o, const struct pl_device *dev,
                  const struct pl_param *p, float *g, const float *w, float *state,
                  float *scratch, int64_t t, double rate, float *u)
 {
     const size_t n = pl_param_size(p);
     const double eta = rate * o->lr;
-    if (!pl_optim_takes(o, p)) return part(o, dev, p, g, w, state, scratch, t, rate, u);
     int rc = pl_optim_couple(o, dev, n, w, g);
     if (!rc) rc = correct(o, dev, n, g, state + 2 * n, u);
     if (!rc) rc = pl_adamw_step(o, dev, p, g, w, state, t, eta, 0, u);
     return rc ? rc : pl_optim_decay(o, dev, n, eta, 1, w, u, scratch);
 }
 
+static int momentum(const struct pl_optim *o, const struct pl_device *dev, size_t n,
+                    float *g, const float *w, float *m, float *u)
+{
+    int rc = pl_optim_couple(o, dev, n, w, g);
+    if (!rc) rc = correct(o, dev, n, g, m + n, u);
+    return rc ? rc : pl_optim_average(dev, n, o->beta1, g, m);
+}
+
 static int lion(const struct pl_optim *o, const struct pl_device *dev,
                 const struct pl_param *p, float *g, const float *w, float *m,
                 float *scratch, int64_t t, double rate, float *u)
 {
+    (void)t;
     const size_t n = pl_param_size(p);
     const double eta = rate * o->lr;
-    if (!pl_optim_takes(o, p)) return part(o, dev, p, g, w, m, scratch, t, rate, u);
-    int rc = pl_optim_couple(o, dev, n, w, g);
-    if (!rc) rc = correct(o, dev, n, g, m + n, u);
-    if (!rc) rc = pl_optim_average(dev, n, o->beta1, g, m);
+    int rc = momentum(o, dev, n, g, w, m, u);
     if (!rc) rc = dev->sign(n, m, u);
     return rc ? rc : pl_optim_decay(o, dev, n, eta, eta, w, u, scratch);
-}
-
-static size_t shampoo_scratch(const struct pl_optim *o, const struct pl_param *p)
-{
-    const size_t a = pl_optim_scratch(o, p);
-    const size_t b = pl_optim_takes(o, p) ? pl_orthogonal_scratch(o, p) : 0;
-    return a > b ? a : b;
 }
 
 static int shampoo(const struct pl_optim *o, const struct pl_device *dev,
                    const struct pl_param *p, float *g, const float *w, float *m,
                    float *scratch, int64_t t, double rate, float *u)
 {
+    (void)scratch, (void)t, (void)rate;
     const size_t n = pl_param_size(p);
-    const double eta = rate * o->lr;
-    if (!pl_optim_takes(o, p)) return part(o, dev, p, g, w, m, scratch, t, rate, u);
-    int rc = pl_optim_couple(o, dev, n, w, g);
-    if (!rc) rc = correct(o, dev, n, g, m + n, u);
-    if (!rc) rc = pl_optim_average(dev, n, o->beta1, g, m);
-    if (!rc) rc = dev->axpby(n, (float)(1 / (1 - o->beta1)), m, 0, u);
-    if (!rc) rc = pl_orthogonalize(o, dev, p, u, scratch);
-    return rc ? rc
-              : pl_optim_decay(o, dev, n, eta, eta * pl_shape_scale(o->scale, p), w, u,
-                               scratch);
+    int rc = momentum(o, dev, n, g, w, m, u);
+    return rc ? rc : dev->axpby(n, (float)(1 / (1 - o->beta1)), m, 0, u);
 }
 
-#define KEYS                                  \
-    PL_DECAY_KEYS "tensors aux_lr aux_decay " \
-                  "aux_beta1 aux_beta2 eps "  \
-                  "eps_form gamma beta1 "
+static struct pl_param itself(const struct pl_optim *o, const struct pl_param *p)
+{
+    (void)o;
+    return *p;
+}
+
+static int finish(const struct pl_optim *o, const struct pl_device *dev,
+                  const struct pl_param *p, const float *w, float *m, float *scratch,
+                  double rate, float *u)
+{
+    (void)m;
+    const double eta = rate * o->lr;
+    return pl_optim_decay(o, dev, pl_param_size(p), eta,
+                          eta * pl_shape_scale(o->scale, p), w, u, scratch);
+}
+
+#define SHARED                                                              \
+    .source = "AGI-Arena/MARS, arXiv 2411.10438", .first_moment = PL_BETA1, \
+    .partial = true, .scratch_floats = pl_decay_scratch
+#define KEYS PL_DECAY_KEYS PL_AUX_KEYS "eps eps_form gamma beta1 "
 #define DEFAULTS                                                                 \
     .lr = 3e-3, .tensors = PL_TENSORS_MATRICES, .aux_lr = 3e-3, .aux_decay = .1, \
     .aux_beta1 = .9, .aux_beta2 = .95, .beta1 = .95, .beta2 = .99, .eps = 1e-8,  \
     .gamma = .025
 
 const struct pl_optim_type pl_optim_mars = {
+    SHARED,
     .name = "mars",
     .summary = "AdamW on variance-reduced gradients (mars-adamw)",
-    .source = "AGI-Arena/MARS, arXiv 2411.10438",
-    .first_moment = PL_BETA1,
     .keys = KEYS "beta2",
     .defaults = {DEFAULTS},
     .state_floats = three,
-    .scratch_floats = pl_optim_scratch,
     .step = adamw,
 };
 
 const struct pl_optim_type pl_optim_mars_lion = {
+    SHARED,
     .name = "mars-lion",
     .summary = "sign of the momentum of variance-reduced gradients",
-    .source = "AGI-Arena/MARS, arXiv 2411.10438",
-    .first_moment = PL_BETA1,
     .keys = KEYS,
     .defaults = {DEFAULTS},
     .state_floats = two,
-    .scratch_floats = pl_optim_scratch,
     .step = lion,
 };
 
 const struct pl_optim_type pl_optim_mars_shampoo = {
+    SHARED,
     .name = "mars-shampoo",
     .summary = "orthogonalised momentum of variance-reduced gradients",
-    .source = "AGI-Arena/MARS, arXiv 2411.10438",
-    .first_moment = PL_BETA1,
-    .keys = KEYS "scale coefficients ns_steps ns_eps ns_clamp",
+    .keys = KEYS PL_NS_KEYS "scale",
     .defaults = {DEFAULTS, .ns_eps = 1e-8},
     .state_floats = two,
-    .scratch_floats = shampoo_scratch,
     .step = shampoo,
+    .polar = itself,
+    .finish = finish,
 };

@@ -79,7 +79,7 @@ const struct pl_optim_type pl_optim_nadamw = {
     .defaults =
         {.lr = 2e-3, .beta1 = .9, .beta2 = .999, .eps = 1e-8, .momentum_decay = 4e-3},
     .state_floats = state_floats,
-    .scratch_floats = pl_optim_scratch,
+    .scratch_floats = pl_decay_scratch,
     .step = step,
 };
 
@@ -96,6 +96,6 @@ const struct pl_optim_type pl_optim_nadam = {
                  .eps = 1e-8,
                  .momentum_decay = 4e-3},
     .state_floats = state_floats,
-    .scratch_floats = pl_optim_scratch,
+    .scratch_floats = pl_decay_scratch,
     .step = step,
 };

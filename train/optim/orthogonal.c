@@ -1,29 +1,11 @@
-/* Newton-Schulz under the options of a rule, the factors that depend on the shape, and
- * the choice between one matrix for queries, keys and values and one each. Sources:
- * KellerJordan/Muon; Moonlight, arXiv 2502.16982; DeepSpeed issue 8580 (the two choices
- * are different methods). */
+/* Factors that depend on the shape of an orthogonalised matrix, and the choice between
+ * one matrix for queries, keys and values and one each. Sources: KellerJordan/Muon;
+ * Moonlight, arXiv 2502.16982; DeepSpeed issue 8580 (the two choices are different
+ * methods). */
 #include "train/optim/orthogonal.h"
 
 #include <math.h>
 #include <string.h>
-
-static struct pl_ns ns_of(const struct pl_optim *o)
-{
-    return (struct pl_ns){o->coefficients, o->ns_steps, o->ns_eps, o->ns_clamp};
-}
-
-int pl_orthogonalize(const struct pl_optim *o, const struct pl_device *dev,
-                     const struct pl_param *p, float *X, float *scratch)
-{
-    const struct pl_ns ns = ns_of(o);
-    return pl_newton_schulz(dev, &ns, p->rows, p->cols, X, scratch);
-}
-
-size_t pl_orthogonal_scratch(const struct pl_optim *o, const struct pl_param *p)
-{
-    const struct pl_ns ns = ns_of(o);
-    return pl_ns_scratch(&ns, p->rows, p->cols);
-}
 
 double pl_shape_scale(enum pl_shape_scale scale, const struct pl_param *p)
 {

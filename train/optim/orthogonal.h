@@ -3,13 +3,8 @@
 #ifndef PL_TRAIN_ORTHOGONAL_H
 #define PL_TRAIN_ORTHOGONAL_H
 
-#include "train/newton_schulz.h"
 #include "train/optim.h"
 
-/* X (rows,cols of p) <- its polar factor with the options of o; scratch as below. */
-int pl_orthogonalize(const struct pl_optim *o, const struct pl_device *dev,
-                     const struct pl_param *p, float *X, float *scratch);
-size_t pl_orthogonal_scratch(const struct pl_optim *o, const struct pl_param *p);
 double pl_shape_scale(enum pl_shape_scale scale, const struct pl_param *p);
 
 /* The matrix that a tensor is orthogonalised in: itself, or with fused_qkv and q_proj

@@ -26,10 +26,9 @@ static size_t state_floats(const struct pl_optim *o, const struct pl_param *p)
 
 static size_t scratch_floats(const struct pl_optim *o, const struct pl_param *p)
 {
-    const size_t decay = pl_optim_scratch(o, p);
-    size_t norm = (size_t)(p->rows > p->cols ? p->rows : p->cols);
-    if (o->lmo[p->kind] == PL_LMO_SPECTRAL) norm = pl_orthogonal_scratch(o, p);
-    return decay > norm ? decay : norm;
+    const size_t decay = pl_decay_scratch(o, p);
+    const size_t norms = (size_t)(p->rows > p->cols ? p->rows : p->cols);
+    return decay > norms ? decay : norms;
 }
 
 /* X divided, row by row or column by column, by s ||part|| + eps. */
@@ -41,7 +40,7 @@ static int divide(const struct pl_device *dev, const struct pl_param *p,
     return rc ? rc : dev->ratio(p->rows, p->cols, &args, X, norms, X);
 }
 
-/* X <- d(X) but for a factor. */
+/* X <- d(X) but for a factor; of a spectral one X is the polar factor already. */
 static int lmo(const struct pl_optim *o, const struct pl_device *dev,
                const struct pl_param *p, float *X, float *scratch, double *factor)
 {
@@ -53,7 +52,7 @@ static int lmo(const struct pl_optim *o, const struct pl_device *dev,
     switch (o->lmo[p->kind]) {
     case PL_LMO_SPECTRAL:
         *factor = o->normalized ? pl_shape_scale(o->scale, p) : sqrt(m);
-        return pl_orthogonalize(o, dev, p, X, scratch);
+        return 0;
     case PL_LMO_SIGN:
         if (o->normalized) *factor = 1 / n;
         return dev->sign(size, X, X);
@@ -71,29 +70,45 @@ static int lmo(const struct pl_optim *o, const struct pl_device *dev,
     return 0;
 }
 
+static int finish(const struct pl_optim *o, const struct pl_device *dev,
+                  const struct pl_param *p, const float *w, float *m, float *scratch,
+                  double rate, float *u)
+{
+    (void)m;
+    const double eta = rate * o->lr;
+    double factor = 1;
+    int rc = lmo(o, dev, p, u, scratch, &factor);
+    factor *= eta * o->radius[p->kind];
+    return rc ? rc
+              : pl_optim_decay(o, dev, pl_param_size(p), eta, factor, w, u, scratch);
+}
+
+static struct pl_param polar(const struct pl_optim *o, const struct pl_param *p)
+{
+    struct pl_param X = *p;
+    if (o->lmo[p->kind] != PL_LMO_SPECTRAL) X.rows = 0;
+    return X;
+}
+
 static int step(const struct pl_optim *o, const struct pl_device *dev,
                 const struct pl_param *p, float *g, const float *w, float *m,
                 float *scratch, int64_t t, double rate, float *u)
 {
     (void)t;
     const size_t n = pl_param_size(p);
-    const double eta = rate * o->lr;
-    double factor = 1;
     int rc = pl_optim_couple(o, dev, n, w, g);
     if (!rc) rc = pl_optim_average(dev, n, o->momentum, g, m);
     if (!rc) rc = dev->copy(u, m, sizeof(float) * n);
-    if (!rc) rc = lmo(o, dev, p, u, scratch, &factor);
-    factor *= eta * o->radius[p->kind];
-    return rc ? rc : pl_optim_decay(o, dev, n, eta, factor, w, u, scratch);
+    if (rc || o->lmo[p->kind] == PL_LMO_SPECTRAL) return rc;
+    return finish(o, dev, p, w, m, scratch, rate, u);
 }
 
 const struct pl_optim_type pl_optim_scion = {
     .name = "scion",
     .summary = "steps to the edge of a norm ball, spectral for hidden matrices",
     .source = "LIONS-EPFL/scion, arXiv 2502.07529",
-    .keys = PL_DECAY_KEYS
-    "momentum scale coefficients ns_steps "
-    "ns_eps ns_clamp lmo_hidden lmo_embed lmo_head lmo_vector radius_hidden "
+    .keys = PL_DECAY_KEYS PL_NS_KEYS
+    "momentum scale lmo_hidden lmo_embed lmo_head lmo_vector radius_hidden "
     "radius_embed radius_head radius_vector normalized",
     .defaults = {.lr = 3.6e-4,
                  .decay = 1,
@@ -105,4 +120,6 @@ const struct pl_optim_type pl_optim_scion = {
     .state_floats = state_floats,
     .scratch_floats = scratch_floats,
     .step = step,
+    .polar = polar,
+    .finish = finish,
 };

@@ -45,6 +45,6 @@ const struct pl_optim_type pl_optim_sgd = {
                  .nesterov = true,
                  .first_copies = true},
     .state_floats = state_floats,
-    .scratch_floats = pl_optim_scratch,
+    .scratch_floats = pl_decay_scratch,
     .step = step,
 };

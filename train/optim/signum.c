@@ -30,6 +30,6 @@ const struct pl_optim_type pl_optim_signum = {
     .keys = PL_DECAY_KEYS "momentum momentum_form nesterov dampening",
     .defaults = {.lr = 1e-3, .momentum = .9, .ema = true},
     .state_floats = state_floats,
-    .scratch_floats = pl_optim_scratch,
+    .scratch_floats = pl_decay_scratch,
     .step = step,
 };

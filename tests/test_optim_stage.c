@@ -1,0 +1,221 @@
+/* Steps of all tensors of a stage together: the same bits as one by one, with any
+ * number of threads and on a device with memory of its own; errors come through. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "base/mem.h"
+#include "base/pool.h"
+#include "base/rng.h"
+#include "tests/runner.h"
+#include "tests/second.h"
+#include "train/newton_schulz.h"
+
+/* Two layers whose queries can be fused with their keys and values, and a tensor or two
+ * of every other kind. One shape is met at odd distances. */
+enum { N_PARAMS = 14, MOST = 2000, UPDATES = 3 };
+static struct pl_param params[N_PARAMS];
+
+static void shape(int i, const char *name, int rows, int cols, enum pl_param_kind kind)
+{
+    struct pl_param *p = &params[i];
+    *p = (struct pl_param){.rows = rows, .cols = cols, .kind = kind};
+    strncpy(p->name, name, sizeof p->name - 1);
+    if (i) p->offset = p[-1].offset + pl_param_size(p - 1);
+    ck_assert_uint_le(p->offset + pl_param_size(p), MOST);
+}
+
+static void make_params(void)
+{
+    int n = 0;
+    shape(n++, "embed", 24, 12, PL_PARAM_EMBED);
+    for (int l = 0; l < 2; l++) {
+        shape(n++, "norm", 1, 12, PL_PARAM_VECTOR);
+        shape(n++, "a.q_proj.weight", 12, 12, PL_PARAM_MATRIX);
+        shape(n++, "a.k_proj.weight", 6, 12, PL_PARAM_MATRIX);
+        shape(n++, "a.v_proj.weight", 6, 12, PL_PARAM_MATRIX);
+        shape(n++, "a.o_proj.weight", 12, 12, PL_PARAM_MATRIX);
+        shape(n++, "down", 12, 20, PL_PARAM_MATRIX);
+    }
+    shape(n++, "bias", 1, 4, PL_PARAM_BALANCE);
+    ck_assert_int_eq(n, N_PARAMS);
+}
+
+struct outcome {
+    float w[MOST], u[MOST];
+    float *state;
+    size_t floats;
+};
+
+/* UPDATES of the rule; whole: as a stage, else tensor by tensor. u and scratch begin as
+ * NaN, and what lies behind the scratch must stay. */
+static int train(const struct pl_optim *o, const struct pl_device *dev, bool whole,
+                 struct outcome *out)
+{
+    enum { GUARD = 16 };
+    size_t at[N_PARAMS], floats = 0, scratch = 0;
+    const struct pl_param *end = &params[N_PARAMS - 1];
+    for (int i = 0; i < N_PARAMS; i++) {
+        at[i] = floats;
+        if (params[i].kind == PL_PARAM_BALANCE) continue;
+        floats += pl_optim_state(o, &params[i]);
+        const size_t one = pl_optim_scratch(o, &params[i]);
+        if (one > scratch) scratch = one;
+    }
+    if (whole) scratch = pl_optim_stage_scratch(o, dev, params, N_PARAMS);
+    float *state = PL_NEW(floats + 1, float), *block = PL_NEW(scratch + GUARD, float);
+    float g[MOST];
+    int rc = 0;
+    for (int i = 0; i < MOST; i++)
+        out->w[i] = (float)pl_rng_normal(3, PL_RNG_TEST, 0, (uint32_t)i);
+    for (int t = 1; t <= UPDATES && !rc; t++) {
+        for (int i = 0; i < MOST; i++) {
+            g[i] = (float)pl_rng_normal(3, PL_RNG_TEST, (uint64_t)t, (uint32_t)i);
+            out->u[i] = NAN;
+        }
+        for (size_t i = 0; i < scratch; i++) block[i] = NAN;
+        for (int i = 0; i < GUARD; i++) block[scratch + (size_t)i] = 7;
+        const struct pl_optim_stage s = {dev,   params, N_PARAMS, at, g,     state,
+                                         block, out->w, t,        .5, out->u};
+        if (whole) rc = pl_optim_stage(o, &s);
+        for (int i = 0; i < N_PARAMS - 1 && !whole && !rc; i++) {
+            const size_t offset = params[i].offset;
+            rc = pl_optim_step(o, dev, &params[i], g + offset, out->w + offset,
+                               state + at[i], block, t, .5, out->u + offset);
+        }
+        for (int i = 0; i < GUARD; i++)
+            ck_assert_float_eq(block[scratch + (size_t)i], 7);
+        for (size_t i = 0; i < end->offset && !rc; i++) {
+            ck_assert(!isnan(out->u[i]));
+            out->w[i] -= out->u[i];
+        }
+    }
+    free(block);
+    out->state = state;
+    out->floats = floats;
+    return rc;
+}
+
+static void same(const struct pl_optim *o, const struct pl_device *dev, const char *how)
+{
+    struct outcome one, all;
+    ck_assert_int_eq(train(o, dev, false, &one), 0);
+    ck_assert_int_eq(train(o, dev, true, &all), 0);
+    ck_assert_uint_eq(one.floats, all.floats);
+    ck_assert_msg(!memcmp(one.w, all.w, sizeof one.w), "%s, %s", o->type->name, how);
+    ck_assert_msg(!memcmp(one.state, all.state, sizeof(float) * one.floats),
+                  "%s, state, %s", o->type->name, how);
+    free(one.state);
+    free(all.state);
+}
+
+START_TEST(a_stage_is_its_tensors)
+{
+    make_params();
+    struct pl_optim o = pl_optim_types[_i]->defaults;
+    o.type = pl_optim_types[_i];
+    o.refresh = 2;
+    o.decay = .1;
+    o.decay_spares = PL_SPARES_VECTORS;
+    for (int d = 0; d < N_DEVICES; d++)
+        for (int fused = 0; fused < 2; fused++)
+            for (int threads = 1; threads < 5; threads += 2) {
+                char how[64];
+                snprintf(how, sizeof how, "device %d, fused %d, %d threads", d, fused,
+                         threads);
+                o.fused_qkv = fused;
+                pl_pool_threads_set(threads);
+                same(&o, second_device(d), how);
+            }
+    pl_pool_threads_set(1);
+}
+END_TEST
+
+/* The checker sees a wrong object: another rate, other bits. */
+START_TEST(another_rate_is_seen)
+{
+    make_params();
+    struct outcome a, b;
+    struct pl_optim o = pl_optim_find("muon")->defaults, p;
+    o.type = pl_optim_find("muon");
+    p = o;
+    p.lr *= 1.001;
+    ck_assert_int_eq(train(&o, second_device(1), true, &a), 0);
+    ck_assert_int_eq(train(&p, second_device(1), true, &b), 0);
+    ck_assert_mem_ne(a.w, b.w, sizeof a.w);
+    free(a.state);
+    free(b.state);
+}
+END_TEST
+
+static int failing_syrk(int count, bool ta, int n, int k, float alpha, const float *A,
+                        int lda, size_t stride_a, float beta, float *C, int ldc,
+                        size_t stride_c)
+{
+    if (n == 6) return pl_fail(PL_EDEVICE, "no product of side %d", n);
+    return pl_device_ref.syrk_batch(count, ta, n, k, alpha, A, lda, stride_a, beta, C,
+                                    ldc, stride_c);
+}
+
+/* A message is of the thread that fails; the caller must see it. */
+START_TEST(an_error_comes_through)
+{
+    make_params();
+    struct pl_device broken = pl_device_ref;
+    struct pl_optim o = pl_optim_find("muon")->defaults;
+    struct outcome out;
+    o.type = pl_optim_find("muon");
+    broken.syrk_batch = failing_syrk;
+    for (int threads = 1; threads < 4; threads++)
+        for (int own = 0; own < 2; own++) {
+            broken.host_memory = !own;
+            pl_pool_threads_set(threads);
+            pl_fail(PL_EIO, "of before");
+            ck_assert_int_eq(train(&o, &broken, true, &out), PL_EDEVICE);
+            ck_assert_str_eq(pl_error_text(), "no product of side 6");
+            free(out.state);
+        }
+    pl_pool_threads_set(1);
+}
+END_TEST
+
+/* More threads, more scratch, but no more than there are tensors of a shape. */
+START_TEST(scratch_follows_the_threads)
+{
+    make_params();
+    struct pl_optim o = pl_optim_find("muon")->defaults;
+    o.type = pl_optim_find("muon");
+    const size_t square = (3 * 12 * 12 + 15) / 16 * 16;
+    size_t floats[6];
+    for (int threads = 1; threads < 6; threads++) {
+        pl_pool_threads_set(threads);
+        floats[threads] = pl_optim_stage_scratch(&o, &pl_device_ref, params, N_PARAMS);
+    }
+    pl_pool_threads_set(1);
+    ck_assert_uint_eq(floats[1], 2 * 12 * 12 + 12 * 20);
+    ck_assert_uint_eq(floats[2], 2 * floats[1]); /* both of `down` */
+    ck_assert_uint_eq(floats[4], 4 * square);
+    ck_assert_uint_eq(floats[5], 4 * square);
+    struct pl_device own = pl_device_ref;
+    own.host_memory = false;
+    ck_assert_uint_eq(pl_optim_stage_scratch(&o, &own, params, N_PARAMS),
+                      4 * 4 * 12 * 12);
+}
+END_TEST
+
+static void fill(TCase *t)
+{
+    int n = 0;
+    while (pl_optim_types[n]) n++;
+    tcase_add_loop_test(t, a_stage_is_its_tensors, 0, n);
+    tcase_add_test(t, another_rate_is_seen);
+    tcase_add_test(t, an_error_comes_through);
+    tcase_add_test(t, scratch_follows_the_threads);
+}
+
+int main(void)
+{
+    return run_tests("optim_stage", fill);
+}
