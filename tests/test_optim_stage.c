@@ -117,6 +117,7 @@ START_TEST(a_stage_is_its_tensors)
     struct pl_optim o = pl_optim_types[_i]->defaults;
     o.type = pl_optim_types[_i];
     o.refresh = 2;
+    o.max_precond_dim = 24; /* the longest side */
     o.decay = .1;
     o.decay_spares = PL_SPARES_VECTORS;
     for (int d = 0; d < N_DEVICES; d++)
