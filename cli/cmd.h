@@ -24,6 +24,7 @@ int pl_cmd_config(int argc, char **argv);
 int pl_cmd_figure(int argc, char **argv);
 int pl_cmd_model(int argc, char **argv);
 int pl_cmd_plan(int argc, char **argv);
+int pl_cmd_profile(int argc, char **argv);
 int pl_cmd_run(int argc, char **argv);
 int pl_cmd_sim(int argc, char **argv);
 int pl_cmd_sweep(int argc, char **argv);

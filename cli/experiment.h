@@ -111,4 +111,13 @@ struct pl_probe {
  * what a job will take. Allocates no workspace. */
 int pl_arm_probe(const struct pl_arm *arm, bool numbers, struct pl_probe *out);
 
+/* Open what a job of the arm opens, call use with what its first seed would run,
+ * without files, and close. wrap gets the device that holds the weights (0) and the one
+ * that products go to (1) and gives what stands in front of it; NULL: nothing. Errors:
+ * those of the parts and of use. */
+int pl_arm_with_spec(const struct pl_arm *arm,
+                     const struct pl_device *(*wrap)(int i, const struct pl_device *),
+                     int (*use)(void *context, const struct pl_run_spec *spec),
+                     void *context);
+
 #endif

@@ -92,8 +92,11 @@ static void close_parts(struct parts *p)
     if (p->device) p->device->close();
 }
 
-/* All but the problem. tell: of what is computed otherwise than asked. */
-static int open_parts(const struct pl_arm *arm, bool tell, struct parts *p)
+/* All but the problem. tell: of what is computed otherwise than asked. wrap: puts a
+ * device in front of each, or NULL. */
+static int open_parts(const struct pl_arm *arm, bool tell,
+                      const struct pl_device *(*wrap)(int i, const struct pl_device *),
+                      struct parts *p)
 {
     const struct pl_config *c = arm->config;
     int rc = 0;
@@ -104,6 +107,10 @@ static int open_parts(const struct pl_arm *arm, bool tell, struct parts *p)
     p->products = p->device;
     if (!rc && pl_setup_problem_type(c)->on_data)
         rc = pl_setup_precision(c, p->device, tell, &p->products);
+    if (!rc && wrap) {
+        p->products = wrap(1, p->products);
+        p->device = wrap(0, p->device);
+    }
     return rc;
 }
 
@@ -258,7 +265,7 @@ int pl_arm_probe(const struct pl_arm *arm, bool numbers, struct pl_probe *out)
     struct parts p = {0};
     struct pl_run_spec spec;
     *out = (struct pl_probe){0};
-    int rc = open_parts(arm, true, &p);
+    int rc = open_parts(arm, true, NULL, &p);
     if (!rc) {
         fill_spec(arm, &p, &spec);
         rc = open_problem(arm, true, &p, &spec);
@@ -277,6 +284,32 @@ int pl_arm_probe(const struct pl_arm *arm, bool numbers, struct pl_probe *out)
         const double left = pl_memory_available();
         if (out->host && (double)out->bytes > left && spec.data)
             find_fitting(arm, (size_t)left, &p, spec, out);
+    }
+    close_parts(&p);
+    return rc;
+}
+
+int pl_arm_with_spec(const struct pl_arm *arm,
+                     const struct pl_device *(*wrap)(int i, const struct pl_device *),
+                     int (*use)(void *context, const struct pl_run_spec *spec),
+                     void *context)
+{
+    struct parts p = {0};
+    struct pl_run_spec spec;
+    int rc = open_parts(arm, true, wrap, &p);
+    if (!rc) {
+        fill_spec(arm, &p, &spec);
+        rc = open_problem(arm, true, &p, &spec);
+    }
+    const size_t bytes = rc ? 0 : pl_run_bytes(&spec);
+    if (!rc && !bytes) rc = pl_run_check(&spec);
+    if (!rc && p.device->host_memory) rc = pl_memory_check((double)bytes, arm->name);
+    if (!rc) rc = open_problem(arm, false, &p, &spec);
+    if (!rc) {
+        spec.load = p.weights ? load_weights : NULL;
+        spec.files = &p;
+        spec.seed = pl_config_seed(arm->config, 0);
+        rc = use(context, &spec);
     }
     close_parts(&p);
     return rc;
@@ -337,7 +370,7 @@ int pl_job_run(const struct pl_experiment *e, int job, const char *checkpoint,
 {
     const struct pl_arm *arm = pl_job_arm(e, job);
     struct parts p = {.experiment = e, .job = job};
-    int rc = open_parts(arm, false, &p);
+    int rc = open_parts(arm, false, NULL, &p);
     if (!rc && data_of(&p) != arm->data)
         rc = pl_fail(PL_EINPUT, "%s: the data has changed since the start", arm->name);
     struct pl_run_spec spec;

@@ -33,3 +33,4 @@ noinst_LIBRARIES += %D%/libcli.a
   %D%/print_place.c %D%/print_place.h
 %C%_libcli_a_SOURCES += %D%/cmd_calibrate.c %D%/measured.c %D%/measured.h %D%/fit.c %D%/fit.h \
   %D%/print_fit.c %D%/print_fit.h
+%C%_libcli_a_SOURCES += %D%/cmd_profile.c %D%/print_profile.c %D%/print_profile.h

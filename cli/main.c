@@ -21,6 +21,7 @@ const struct pl_command pl_commands[] = {
      pl_cmd_sweep},
     {"plan", "search the fastest way to train a model on a cluster", pl_cmd_plan},
     {"run", "simulate, train under the delay, judge the claims", pl_cmd_run},
+    {"profile", "time F, B, W and U of a run on this machine, for sim", pl_cmd_profile},
     {"model", "parameters, flops and bytes of a model, and how it is cut",
      pl_cmd_model},
     {"tokenize", "turn text into token files by a byte-pair vocabulary, and back",

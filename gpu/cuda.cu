@@ -178,6 +178,11 @@ static int cuda_zero(void *dst, size_t bytes)
                          "clearing memory");
 }
 
+static int cuda_wait(void)
+{
+    return ordered(cudaSuccess, "waiting");
+}
+
 /* cuBLAS is column-major: a row-major C is its C^T = op(B)^T op(A)^T. */
 int pl_cuda_gemm(bool ta, bool tb, int M, int N, int K, float alpha, const float *A,
                  int lda, const float *B, int ldb, float beta, float *C, int ldc)
@@ -209,6 +214,7 @@ static const struct pl_device device = {
     .download = pl_cuda_download,
     .copy = cuda_copy,
     .zero = cuda_zero,
+    .wait = cuda_wait,
     .prefetch = pl_cuda_prefetch,
     .begin = pl_cuda_begin,
     .end = pl_cuda_end,

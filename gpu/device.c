@@ -30,7 +30,7 @@ int pl_device_get(const char *name, const struct pl_device **device)
 size_t pl_device_scratch(const struct pl_device *device, int T, int head_dim)
 {
     if (!device->host_memory || !strcmp(device->name, "ref")) return 0;
-    const bool bf16 = device->attention != pl_device_host.attention;
+    const bool bf16 = strcmp(device->precision, "fp32") != 0;
     return (size_t)pl_pool_threads() * pl_host_scratch_bytes(T, head_dim, bf16);
 }
 

@@ -100,6 +100,9 @@ struct pl_device {
     int (*download)(void *dst, const void *src, size_t bytes);
     int (*copy)(void *dst, const void *src, size_t bytes); /* device to device */
     int (*zero)(void *dst, size_t bytes);
+    /* Wait for all that was issued, and say what went wrong in it; NULL: operations are
+     * done when they return. */
+    int (*wait)(void);
     /* Upload for what comes next, beside the operations already issued: they must not
      * use dst, later ones see it. src is free on return. */
     int (*prefetch)(void *dst, const void *src, size_t bytes);

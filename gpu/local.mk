@@ -2,7 +2,8 @@
 # lets it use blends (no value changes); -Wno-psabi: vectors are
 # never passed between objects.
 noinst_LIBRARIES += %D%/libgpu.a
-%C%_libgpu_a_SOURCES = %D%/device.c %D%/device.h %D%/ops.h %D%/hostmem.c %D%/hostmem.h \
+%C%_libgpu_a_SOURCES = %D%/device.c %D%/device.h %D%/ops.h %D%/timed.c %D%/timed.h %D%/op_costs.h \
+  %D%/hostmem.c %D%/hostmem.h \
   %D%/svd.c %D%/svd.h %D%/ref.c %D%/ref.h %D%/ref_vector.c %D%/ref_layers.c \
   %D%/ref_attention.c %D%/ref_blocks.c %D%/ref_moe.c \
   %D%/host_lapack.c %D%/host_lapack.h \

@@ -7,6 +7,7 @@ man_pages += %D%/pipelag-sim.1
 man_pages += %D%/pipelag-sweep.1
 man_pages += %D%/pipelag-plan.1
 man_pages += %D%/pipelag-run.1
+man_pages += %D%/pipelag-profile.1
 man_pages += %D%/pipelag-theory.1
 man_pages += %D%/pipelag-tokenize.1
 man_pages += %D%/pipelag-model.1
@@ -20,6 +21,7 @@ man_includes += %D%/pipelag-sim.h2m
 man_includes += %D%/pipelag-sweep.h2m
 man_includes += %D%/pipelag-plan.h2m
 man_includes += %D%/pipelag-run.h2m
+man_includes += %D%/pipelag-profile.h2m
 man_includes += %D%/pipelag-theory.h2m
 man_includes += %D%/pipelag-tokenize.h2m
 man_includes += %D%/pipelag-model.h2m
@@ -46,6 +48,7 @@ $(man_pages): | cli/pipelag$(EXEEXT)
 %D%/pipelag-sweep.1: cli/cmd_sweep.c cli/cmd.c
 %D%/pipelag-plan.1: cli/cmd_plan.c cli/cmd.c
 %D%/pipelag-run.1: cli/cmd_run.c cli/cmd.c
+%D%/pipelag-profile.1: cli/cmd_profile.c cli/cmd.c
 %D%/pipelag-trace.1: cli/cmd_trace.c $(srcdir)/%D%/pipelag-trace-format.h2m
 %D%/pipelag-figure.1: cli/cmd_figure.c
 %D%/pipelag-cluster.1: cli/cmd_cluster.c

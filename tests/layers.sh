@@ -12,7 +12,7 @@ cat >"$tmp/table" <<'TABLE'
 base/.*	base/.*
 sim/.*	(base|sim)/.*
 gpu/.*	(base|gpu)/.*
-train/.*	(base|train)/.*|gpu/(device|svd|host_lapack)\.h|sim/(versions|model)\.h
+train/.*	(base|train)/.*|gpu/(device|svd|host_lapack|timed)\.h|sim/(versions|model)\.h
 theory/.*	(base|theory)/.*|sim/versions\.h
 traces/.*	(base|traces)/.*
 traces/record\.[ch]	sim/.*|train/run\.h|theory/claim\.h

@@ -25,3 +25,7 @@ tests_test_optim_shampoo_SOURCES = tests/test_optim_shampoo.c tests/second.c tes
 test_scripts += tests/cli_optim_second.sh
 test_programs += tests/test_optim_stage
 tests_test_optim_stage_SOURCES = tests/test_optim_stage.c tests/second.c tests/second.h
+# the measuring device, and what a run's operations take
+test_programs += tests/test_timed
+tests_test_timed_SOURCES = tests/test_timed.c tests/net_fixture.c tests/net_fixture.h
+test_scripts += tests/cli_profile.sh

@@ -13,6 +13,8 @@
   %D%/wstore.c %D%/wstore.h %D%/run.c %D%/run.h \
   %D%/run_state.c %D%/run_state.h %D%/run_plan.c %D%/run_step.c %D%/run_eval.c %D%/run_diagnose.c %D%/run_score.c %D%/run_routing.c %D%/score.c %D%/score.h \
   %D%/checkpoint.c %D%/checkpoint.h
+# what a run's operations take
+%C%_libtrain_a_SOURCES += %D%/profile.c %D%/profile.h %D%/machine.c
 # weights in files
 %C%_libtrain_a_SOURCES += %D%/safetensors.c %D%/safetensors.h %D%/safetensors_file.h \
   %D%/safetensors_data.c %D%/safetensors_types.c %D%/safetensors_write.c %D%/safetensors_shards.c \

@@ -89,9 +89,8 @@ static int layers(const struct pl_net *net, struct pl_pass *pass, int s, bool fo
     return rc;
 }
 
-/* F or B of a stage. Experts wait for their loads in between, so their work is no fixed
- * list. */
-static int stage(const struct pl_net *net, struct pl_pass *pass, int s, bool forward)
+/* Experts wait for their loads in between, so their work is no fixed list. */
+int pl_net_stage(const struct pl_net *net, struct pl_pass *pass, int s, bool forward)
 {
     const struct pl_device *dev = net->dev;
     if (!dev->begin) return layers(net, pass, s, forward);
@@ -117,7 +116,7 @@ static int forward(const struct pl_net *net, struct pl_pass *pass)
     assert(batch->micro >= 0 && (!batch->micro || batch->B % batch->micro == 0));
     int rc = net->dev->zero(net->sums, PL_NET_SUMS * sizeof *net->sums);
     for (int s = 0; s < net->problem->n_stages && rc == 0; s++)
-        rc = stage(net, pass, s, true);
+        rc = pl_net_stage(net, pass, s, true);
     return rc;
 }
 
@@ -159,7 +158,7 @@ static int net_gradient(struct pl_problem *p, const struct pl_batch *batch,
     int rc = forward(net, &pass);
     pass.weights = wb;
     for (int s = p->n_stages - 1; s >= 0 && rc == 0; s--)
-        rc = stage(net, &pass, s, false);
+        rc = pl_net_stage(net, &pass, s, false);
     return rc ? rc : finish(net, &pass, loss);
 }
 

@@ -103,6 +103,11 @@ extern const struct pl_layer_type pl_layer_embed, pl_layer_attention, pl_layer_m
 int pl_net_new(const struct pl_device *device, const struct pl_model *model, int P,
                int max_rows, int T, struct pl_problem **out);
 
+/* net.c: F or B of a stage; the stages before, or all and the later ones' B, are done,
+ * and net->sums was cleared before F of stage 0. */
+int pl_net_stage(const struct pl_net *net, struct pl_pass *pass, int stage,
+                 bool forward);
+
 /* For declare(): append a parameter to the layer's stage; its index. */
 int pl_net_param(struct pl_net *net, const struct pl_layer *l, enum pl_param_kind kind,
                  int rows, int cols, struct pl_net_fill fill, const char *format, ...)

@@ -81,10 +81,17 @@ int pl_run_floats(const struct pl_device *dev, size_t n, float **out);
 /* Enter the stretch that update n belongs to, if it is not the current one. */
 int pl_run_enter(struct pl_run_state *run, int64_t n, bool resumed);
 
+/* Sequences from ... from+B-1 of this rank's part of the group that begins with
+ * sequence `first` of the training order, on the device. */
+int pl_run_batch(struct pl_run_state *run, int64_t first, int from, int B,
+                 struct pl_batch *out);
 /* Gradient of update n at the versions of the map; row->loss is set. */
 int pl_run_gradient(struct pl_run_state *run, int64_t n, struct pl_row *row);
 /* Clip, optimizer, corrector; the rest of the row. */
 int pl_run_apply(struct pl_run_state *run, int64_t n, struct pl_row *row);
+/* The part after clipping of one stage; *updates and *stale += squares of its norms. */
+int pl_run_apply_stage(struct pl_run_state *run, int64_t n, int s, double rate,
+                       double *updates, double *stale);
 /* u of a stage by the optimizer, from run->grads[s] at weights w; selection biases have
  * none. */
 int pl_run_rule(struct pl_run_state *run, int64_t n, int s, double rate, const float *w,

@@ -21,10 +21,8 @@ void pl_run_gather(struct pl_run_state *run, float *const *grads, double *loss)
     pl_mpi_sum_reals(loss, 1);
 }
 
-/* Sequences from ... from+B-1 of this rank's part of the group that begins with
- * sequence `first` of the training order, on the device. */
-static int take_batch(struct pl_run_state *run, int64_t first, int from, int B,
-                      struct pl_batch *out)
+int pl_run_batch(struct pl_run_state *run, int64_t first, int from, int B,
+                 struct pl_batch *out)
 {
     const struct pl_run_spec *spec = run->spec;
     const int ranks = pl_run_split(spec) ? spec->ranks : 1;
@@ -65,7 +63,7 @@ int pl_run_pieces(struct pl_run_state *run, int64_t first, int count, double sca
         const double share = (double)B / count;
         struct pl_batch batch;
         double here = 0;
-        rc = take_batch(run, first, from, B, &batch);
+        rc = pl_run_batch(run, first, from, B, &batch);
         if (!rc)
             rc = problem->type->gradient(problem, &batch, run->forward, run->backward,
                                          scale / ranks * share, run->wanted, &here);
@@ -247,8 +245,7 @@ static int optimize(struct pl_run_state *run, int64_t n, int s, double rate)
     return rc;
 }
 
-/* One stage's update; *updates and *stale += squares of its norms. */
-static int apply_stage(struct pl_run_state *run, int64_t n, int s, double rate,
+int pl_run_apply_stage(struct pl_run_state *run, int64_t n, int s, double rate,
                        double *updates, double *stale)
 {
     const struct pl_run_spec *spec = run->spec;
@@ -286,7 +283,7 @@ int pl_run_apply(struct pl_run_state *run, int64_t n, struct pl_row *row)
     int rc = pl_run_clip(run, run->grads);
     row->grad_norm = run->norm;
     for (int s = 0; s < run->plan.n_stages && !rc; s++)
-        rc = apply_stage(run, n, s, row->rate, &updates, &stale);
+        rc = pl_run_apply_stage(run, n, s, row->rate, &updates, &stale);
     row->update_norm = sqrt(updates);
     row->stale_norm = sqrt(stale);
     if (!rc) run->store.version = n + 1;
