@@ -18,6 +18,8 @@
 
 #define PL_COST_gemm 2 * PL_D(M) * N * K, PL_D(M) * K + PL_D(K) * N + PL_D(M) * N * PL_AGAIN(beta), 0
 #define PL_COST_axpby 0, PL_D(n) * (1 + (x != y) + (b != 0 || x == y)), 0
+#define PL_COST_blend 0, PL_D(n) * (1.0 + terms), 0
+#define PL_COST_distance 0, PL_D(n) * (1 + (x != y)), 0
 #define PL_COST_dot 0, PL_D(n) * (1 + (x != y)), 0
 #define PL_COST_sign 0, 2 * PL_D(n), 0
 #define PL_COST_mul 0, PL_D(n) * (2 + (z != x) + (b != 0 && y != x && y != z)), 0
