@@ -27,6 +27,11 @@
     PL_ALONG(args->along, v == x ? 0 : PL_D(m) * n, PL_D(m), PL_D(n)), 0
 #define PL_COST_squares 0, PL_D(m) * n + PL_ALONG(along, 0, PL_D(m), PL_D(n)) * PL_AGAIN(b), 0
 #define PL_COST_syrk PL_D(n) * (n + 1.0) * k, PL_D(n) * k + PL_D(n) * n * PL_AGAIN(beta), 0
+#define PL_COST_gemm_batch 2 * PL_D(count) * M * N * K, \
+    count * (PL_D(M) * K + PL_D(K) * N + PL_D(M) * N * PL_AGAIN(beta)), 0
+#define PL_COST_syrk_batch PL_D(count) * n * (n + 1.0) * k, \
+    count * (PL_D(n) * k + PL_D(n) * n * PL_AGAIN(beta)), 0
+#define PL_COST_round_bf16 0, 2 * PL_D(n), 0
 #define PL_COST_product 2 * PL_D(rows) * in * out, \
     which == PL_PRODUCT_DW ? PL_D(in) * out * PL_AGAIN(beta) : PL_D(in) * out, \
     PL_D(rows) * (which == PL_PRODUCT_DW ? PL_D(in) + out : \
