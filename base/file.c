@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -222,6 +223,40 @@ int pl_file_read(const char *path, size_t max_bytes, char **data, size_t *n)
     int rc = read_stream(in, path, max_bytes, data, n);
     fclose(in);
     return rc;
+}
+
+int pl_file_open(const char *path, int *fd, uint64_t *bytes)
+{
+    struct stat st = {0};
+    /* O_NONBLOCK: a pipe without a writer would wait for one */
+    *fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (*fd < 0) return pl_fail(PL_EINPUT, "%s: %s", path, strerror(errno));
+    if (!fstat(*fd, &st) && S_ISREG(st.st_mode)) {
+        *bytes = (uint64_t)st.st_size;
+        return 0;
+    }
+    close(*fd);
+    *fd = -1;
+    return pl_fail(PL_EINPUT, "%s: %s", path,
+                   S_ISDIR(st.st_mode) ? "is a folder, expected a file"
+                                       : "not a regular file");
+}
+
+int pl_file_read_at(int fd, const char *path, void *data, size_t n, uint64_t at)
+{
+    for (size_t done = 0; done < n;) {
+        ssize_t k = pread(fd, (char *)data + done, n - done, (off_t)(at + done));
+        if (k < 0 && errno == EINTR) continue;
+        if (k < 0)
+            return pl_fail(PL_EINPUT, "%s: cannot read at byte %" PRIu64 ": %s", path,
+                           at + done, strerror(errno));
+        if (k == 0)
+            return pl_fail(PL_EINPUT,
+                           "%s: ends at byte %" PRIu64 ": truncated while in use", path,
+                           at + done);
+        done += (size_t)k;
+    }
+    return 0;
 }
 
 bool pl_path_ends(const char *path, const char *suffix)

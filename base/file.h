@@ -29,6 +29,12 @@ char *pl_file_temporary(const char *path);
  * folder, or larger than max_bytes. */
 int pl_file_read(const char *path, size_t max_bytes, char **data, size_t *n);
 
+/* Open a regular file for reading parts of it: its descriptor and its bytes. Never
+ * waits. PL_EINPUT: missing, a folder, a pipe. */
+int pl_file_open(const char *path, int *fd, uint64_t *bytes);
+/* n bytes of it from byte `at`. PL_EINPUT: not readable, or it has become shorter. */
+int pl_file_read_at(int fd, const char *path, void *data, size_t n, uint64_t at);
+
 /* Is path a name with this suffix, such as ".yaml"? */
 bool pl_path_ends(const char *path, const char *suffix);
 

@@ -193,7 +193,7 @@ static double update_seconds(const struct size *size, int P, const int64_t *tau,
     struct pl_segment segment = {updates,
                                  pl_corrector_make(corrector, NAN, PL_START_HOLD)};
     pl_versions_constant(P, updates, 1, tau, 1, &versions);
-    die(pl_problem_llama(products, &size->model, P, size->B, size->T, &problem));
+    die(pl_problem_net(products, &size->model, P, size->B, size->T, &problem));
     struct pl_run_spec spec = {
         .device = dev,
         .problem = problem,

@@ -100,7 +100,7 @@ ok $? 'a file is no folder'
 refused 'nowhere: No such file' train --set model.weights=nowhere
 ok $? 'a missing folder is refused'
 mkfifo pipe
-refused 'pipe: is no file' timeout 60 "$PIPELAG" run --set model.weights=pipe
+refused 'pipe: not a regular file' timeout 60 "$PIPELAG" run --set model.weights=pipe
 ok $? 'a pipe is refused'
 refused 'problem.name is quadratic' \
     train --set model.weights=bare --set problem.name=quadratic

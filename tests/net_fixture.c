@@ -43,7 +43,7 @@ void fixture_open(struct fixture *f, const struct pl_device *device,
                   const struct pl_model *model, int P, int B, int T)
 {
     *f = (struct fixture){0};
-    int rc = pl_problem_llama(device, model, P, B, T, &f->p);
+    int rc = pl_problem_net(device, model, P, B, T, &f->p);
     ck_assert_msg(rc == 0, "%s", pl_error_text());
     f->weights = PL_NEW(P, float *);
     f->grads = PL_NEW(P, float *);

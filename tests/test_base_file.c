@@ -192,6 +192,28 @@ START_TEST(install)
 }
 END_TEST
 
+START_TEST(parts_of_files)
+{
+    char text[4] = "";
+    uint64_t bytes = 0;
+    int fd;
+    put("ten", "0123456789");
+    ck_assert_int_eq(pl_file_open("ten", &fd, &bytes), 0);
+    ck_assert_uint_eq(bytes, 10);
+    ck_assert_int_eq(pl_file_read_at(fd, "ten", text, 3, 7), 0);
+    ck_assert_str_eq(text, "789");
+    ck_assert_int_eq(pl_file_read_at(fd, "ten", text, 3, 8), PL_EINPUT);
+    ck_assert_ptr_nonnull(strstr(pl_error_text(), "ends at byte 10"));
+    close(fd);
+    ck_assert_int_eq(pl_file_open("none", &fd, &bytes), PL_EINPUT);
+    ck_assert_int_eq(pl_file_open(".", &fd, &bytes), PL_EINPUT);
+    ck_assert_ptr_nonnull(strstr(pl_error_text(), "is a folder"));
+    ck_assert_int_eq(pl_file_open("/dev/null", &fd, &bytes), PL_EINPUT);
+    ck_assert_ptr_nonnull(strstr(pl_error_text(), "not a regular file"));
+    ck_assert_int_lt(fd, 0);
+}
+END_TEST
+
 START_TEST(read_limits)
 {
     char *data = NULL;
@@ -303,6 +325,7 @@ static void fill(TCase *t)
     tcase_add_test(t, devices_are_written_in_place);
     tcase_add_test(t, shared_memory_is_an_ordinary_folder);
     tcase_add_test(t, install);
+    tcase_add_test(t, parts_of_files);
     tcase_add_test(t, read_limits);
     tcase_add_test(t, checksum);
     tcase_add_test(t, log_lines);

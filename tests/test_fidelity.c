@@ -228,7 +228,7 @@ static void decoder(enum pl_fidelity fidelity, const int64_t tau[2], int m, bool
     struct pl_data *data;
     struct pl_versions v;
     struct pl_run_result r;
-    ck_assert_int_eq(pl_problem_llama(dev, &model, 2, 4, 8, &p), 0);
+    ck_assert_int_eq(pl_problem_net(dev, &model, 2, 4, 8, &p), 0);
     ck_assert_int_eq(pl_data_open("grammar", NULL, NULL, .1, 256, 8, &data), 0);
     pl_versions_constant(2, UPDATES, m, tau, 1, &v);
     struct pl_run_spec spec = toy_spec(p, &v, &segment);

@@ -36,8 +36,7 @@ static void job_open(struct job *j, const struct pl_device *dev,
     const int64_t taus[P] = {tau, tau};
     struct pl_problem *p;
     ck_assert_int_eq(dev->open(), 0);
-    ck_assert_msg(pl_problem_llama(dev, model, P, B, T, &p) == 0, "%s",
-                  pl_error_text());
+    ck_assert_msg(pl_problem_net(dev, model, P, B, T, &p) == 0, "%s", pl_error_text());
     ck_assert_int_eq(pl_data_open("grammar", NULL, NULL, .1, 256, T, &j->data), 0);
     pl_versions_constant(P, updates, 2, taus, 1, &j->versions);
     j->segment =

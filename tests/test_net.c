@@ -256,7 +256,7 @@ START_TEST(memory_is_counted_and_refused)
     struct pl_device counting = pl_device_ref;
     counting.alloc = counting_alloc;
     struct pl_problem *p;
-    ck_assert_int_eq(pl_problem_llama(&counting, &tiny, 2, B, T, &p), 0);
+    ck_assert_int_eq(pl_problem_net(&counting, &tiny, 2, B, T, &p), 0);
     ck_assert_uint_eq(bytes_asked, pl_problem_bytes(p));
     size_t small = bytes_asked;
     pl_problem_free(p);
@@ -269,7 +269,7 @@ START_TEST(memory_is_counted_and_refused)
     ck_assert_uint_eq(calls, 0);
     fixture_free(&f);
     refuse_above = small - 1;
-    ck_assert_int_eq(pl_problem_llama(&counting, &tiny, 2, B, T, &p), PL_EMEM);
+    ck_assert_int_eq(pl_problem_net(&counting, &tiny, 2, B, T, &p), PL_EMEM);
     ck_assert_ptr_null(p);
 }
 END_TEST
@@ -279,12 +279,12 @@ START_TEST(bad_arguments)
     struct pl_problem *p;
     struct pl_model odd = tiny;
     odd.head_dim = 3;
-    ck_assert_int_eq(pl_problem_llama(&pl_device_ref, &odd, 1, B, T, &p), PL_ECONFIG);
+    ck_assert_int_eq(pl_problem_net(&pl_device_ref, &odd, 1, B, T, &p), PL_ECONFIG);
     ck_assert_ptr_null(p);
-    ck_assert_int_eq(pl_problem_llama(&pl_device_ref, &tiny, 3, B, T, &p), PL_ECONFIG);
-    ck_assert_int_eq(pl_problem_llama(&pl_device_ref, &tiny, 0, B, T, &p), PL_ECONFIG);
-    ck_assert_int_eq(pl_problem_llama(&pl_device_ref, &tiny, 1, 0, T, &p), PL_ECONFIG);
-    ck_assert_int_eq(pl_problem_llama(&pl_device_ref, &tiny, 1, 1 << 20, 1 << 20, &p),
+    ck_assert_int_eq(pl_problem_net(&pl_device_ref, &tiny, 3, B, T, &p), PL_ECONFIG);
+    ck_assert_int_eq(pl_problem_net(&pl_device_ref, &tiny, 0, B, T, &p), PL_ECONFIG);
+    ck_assert_int_eq(pl_problem_net(&pl_device_ref, &tiny, 1, 0, T, &p), PL_ECONFIG);
+    ck_assert_int_eq(pl_problem_net(&pl_device_ref, &tiny, 1, 1 << 20, 1 << 20, &p),
                      PL_ECONFIG);
     ck_assert_ptr_null(p);
 }

@@ -194,11 +194,11 @@ START_TEST(refused)
 {
     struct pl_model m = kind(0);
     struct pl_problem *p;
-    ck_assert_int_eq(pl_problem_llama(&pl_device_ref, &m, 1, B, T + 1, &p), PL_ECONFIG);
+    ck_assert_int_eq(pl_problem_net(&pl_device_ref, &m, 1, B, T + 1, &p), PL_ECONFIG);
     ck_assert_str_eq(pl_error_text(),
                      "train.seq is 10, expected at most model.positions (9)");
     m.dropout = true;
-    ck_assert_int_eq(pl_problem_llama(&pl_device_ref, &m, 1, B, T, &p), PL_EUNSUP);
+    ck_assert_int_eq(pl_problem_net(&pl_device_ref, &m, 1, B, T, &p), PL_EUNSUP);
     ck_assert_ptr_nonnull(strstr(pl_error_text(), "model.dropout"));
     ck_assert_ptr_null(p);
 }

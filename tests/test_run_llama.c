@@ -69,7 +69,7 @@ static int train(const struct setting *set, struct pl_run_result *r)
                                .replay = set->replay,
                                .eval_every = 10,
                                .eval_sequences = BATCH + 3}; /* and a part */
-    must(pl_problem_llama(device, &model, 2, pl_run_at_once(&spec), T, &problem));
+    must(pl_problem_net(device, &model, 2, pl_run_at_once(&spec), T, &problem));
     spec.problem = problem;
     int rc = pl_run(&spec, r);
     pl_versions_free(&v);

@@ -151,8 +151,8 @@ static void run_open(struct run *r, const char *precision, int batch, int m, int
     };
     r->spec.optim.type = rule;
     r->spec.optim.lr = 1e-3;
-    must(pl_problem_llama(products, &decoder, P, pl_run_at_once(&r->spec), T,
-                          &r->spec.problem));
+    must(pl_problem_net(products, &decoder, P, pl_run_at_once(&r->spec), T,
+                        &r->spec.problem));
 }
 
 static void run_close(struct run *r)

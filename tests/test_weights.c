@@ -294,7 +294,7 @@ START_TEST(smollm_has_its_parameters)
     struct pl_problem *p;
     struct pl_weight *list;
     uint64_t count = 0;
-    ck_assert_int_eq(pl_problem_llama(&pl_device_ref, &smollm, 1, 1, 1, &p), 0);
+    ck_assert_int_eq(pl_problem_net(&pl_device_ref, &smollm, 1, 1, 1, &p), 0);
     int n = pl_weight_list("llama", p, &list);
     for (int i = 0; i < n; i++) {
         count += list[i].tensor.count;

@@ -1,8 +1,6 @@
 #include "train/data_source.h"
 
 #include <assert.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/err.h"
+#include "base/file.h"
 #include "base/mem.h"
 
 enum { MAX_OPEN = 64, CHUNK_BYTES = 16384 };
@@ -22,47 +21,25 @@ int pl_token_bytes(enum pl_token_type type)
 
 int pl_shard_open(struct pl_shard *shard)
 {
-    /* O_NONBLOCK: a pipe without a writer would wait for one */
-    int fd = open(shard->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    if (fd < 0) return pl_fail(PL_EINPUT, "%s: %s", shard->path, strerror(errno));
     struct stat st;
-    int rc = 0;
-    if (fstat(fd, &st) < 0)
-        rc = pl_fail(PL_EINPUT, "%s: %s", shard->path, strerror(errno));
-    else if (S_ISDIR(st.st_mode))
-        rc = pl_fail(PL_EINPUT, "%s: is a folder, expected files, such as %s/*",
-                     shard->path, shard->path);
-    else if (!S_ISREG(st.st_mode))
-        rc = pl_fail(PL_EINPUT, "%s: not a regular file", shard->path);
-    else if (st.st_size == 0)
-        rc = pl_fail(PL_EINPUT, "%s: empty file", shard->path);
-    if (rc) {
+    uint64_t bytes;
+    if (!stat(shard->path, &st) && S_ISDIR(st.st_mode))
+        return pl_fail(PL_EINPUT, "%s: is a folder, expected files, such as %s/*",
+                       shard->path, shard->path);
+    int fd, rc = pl_file_open(shard->path, &fd, &bytes);
+    if (rc) return rc;
+    if (!bytes) {
         close(fd);
-        return rc;
+        return pl_fail(PL_EINPUT, "%s: empty file", shard->path);
     }
     shard->fd = fd;
-    shard->bytes = st.st_size;
+    shard->bytes = (int64_t)bytes;
     return 0;
 }
 
 int pl_shard_read(const struct pl_shard *shard, int64_t offset, void *buffer, size_t n)
 {
-    size_t done = 0;
-    while (done < n) {
-        ssize_t got =
-            pread(shard->fd, (char *)buffer + done, n - done, offset + (int64_t)done);
-        if (got < 0 && errno == EINTR) continue;
-        if (got < 0)
-            return pl_fail(PL_EINPUT, "%s: cannot read at byte %" PRId64 ": %s",
-                           shard->path, offset + (int64_t)done, strerror(errno));
-        if (got == 0)
-            return pl_fail(PL_EINPUT,
-                           "%s: ends at byte %" PRId64 ", it had %" PRId64
-                           " when it was opened: truncated while in use",
-                           shard->path, offset + (int64_t)done, shard->bytes);
-        done += (size_t)got;
-    }
-    return 0;
+    return pl_file_read_at(shard->fd, shard->path, buffer, n, (uint64_t)offset);
 }
 
 /* Close the one that was opened longest ago when too many are. */

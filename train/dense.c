@@ -253,42 +253,35 @@ static int check(const struct pl_problem_spec *spec, int P)
     return pl_memory_check(8 * (spec->samples * (in + out) + 5 * numbers), "an MLP");
 }
 
-static const struct pl_host_kind kind = {evaluate, start, release, bytes};
-
-static int dense_open(const struct pl_problem_spec *spec,
-                      const struct pl_device *device, int P, struct pl_problem **out)
+static int make(const struct pl_problem_spec *spec, int P, void **self)
 {
-    *out = NULL;
     int rc = check(spec, P);
-    if (rc) return rc;
-    struct dense *d = create(spec);
-    struct pl_problem *p = pl_host_problem_new(&pl_problem_mlp, &kind, d, device, P,
-                                               2 * d->layers, spec->noise);
-    for (int s = 0; s < P; s++)
-        for (int l = pl_host_first(d->layers, P, s);
-             l < pl_host_first(d->layers, P, s + 1); l++) {
+    if (!rc) *self = create(spec);
+    return rc;
+}
+
+static void lay(const void *self, struct pl_problem *p)
+{
+    const struct dense *d = self;
+    for (int s = 0; s < p->n_stages; s++)
+        for (int l = pl_host_first(d->layers, p->n_stages, s);
+             l < pl_host_first(d->layers, p->n_stages, s + 1); l++) {
             bool last = l == d->layers - 1;
             pl_host_problem_add(p, s, last ? PL_PARAM_HEAD : PL_PARAM_MATRIX,
                                 d->width[l + 1], d->width[l], "layers.%d.weight", l);
             pl_host_problem_add(p, s, PL_PARAM_VECTOR, 1, d->width[l + 1],
                                 "layers.%d.bias", l);
         }
-    pl_host_problem_finish(p);
-    *out = p;
-    return 0;
 }
+
+static const struct pl_host_kind kind = {make, lay, evaluate, start, release, bytes};
 
 const struct pl_problem_type pl_problem_mlp = {
     .name = "mlp",
     .summary = "multi-layer perceptron on random samples of a teacher",
     .source = "torch.nn.Linear's start, He et al. (arXiv 1502.01852) for the teacher",
     .settings = "seed size samples full layers width outputs activation task noise",
-    .open = dense_open,
-    .init = pl_host_init,
-    .gradient = pl_host_gradient,
-    .loss = pl_host_loss,
-    .free = pl_host_free,
-    .bytes = pl_host_bytes,
-    .slope = pl_host_slope,
+    .kind = &kind,
+    PL_HOST_PROBLEM,
     .known = dense_known,
 };

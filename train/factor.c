@@ -129,28 +129,10 @@ static void fill(struct factor *f, const struct pl_problem_spec *spec, double *s
     free(right);
 }
 
-static const struct pl_host_kind kind = {evaluate, start, release, bytes};
-
-static struct pl_problem *create(struct factor *f, const struct pl_problem_spec *spec,
-                                 const struct pl_device *device)
-{
-    struct pl_problem *p = pl_host_problem_new(&pl_problem_factor, &kind, f, device,
-                                               f->P, 2 * f->P, spec->noise);
-    for (int s = 0; s < f->P; s++) {
-        int r = pl_host_first(f->r, f->P, s + 1) - pl_host_first(f->r, f->P, s);
-        pl_host_problem_add(p, s, PL_PARAM_MATRIX, f->m, r, "u.%d", s);
-        pl_host_problem_add(p, s, PL_PARAM_MATRIX, f->n, r, "v.%d", s);
-    }
-    pl_host_problem_finish(p);
-    return p;
-}
-
-static int factor_open(const struct pl_problem_spec *spec,
-                       const struct pl_device *device, int P, struct pl_problem **out)
+static int make(const struct pl_problem_spec *spec, int P, void **self)
 {
     const int m = spec->size, n = spec->cols ? spec->cols : m, r = spec->rank;
     const int k = m < n ? m : n;
-    *out = NULL;
     int rc = pl_host_check_stages(P, r, "columns of the factors (problem.rank)");
     if (!rc)
         rc = pl_memory_check(
@@ -170,11 +152,23 @@ static int factor_open(const struct pl_problem_spec *spec,
         f->a = PL_NEW(entries, double);
         f->residual = PL_NEW(entries, double);
         fill(f, spec, s);
-        *out = create(f, spec, device);
+        *self = f;
     }
     free(s);
     return rc;
 }
+
+static void lay(const void *self, struct pl_problem *p)
+{
+    const struct factor *f = self;
+    for (int s = 0; s < f->P; s++) {
+        const int r = pl_host_part(f->r, f->P, s);
+        pl_host_problem_add(p, s, PL_PARAM_MATRIX, f->m, r, "u.%d", s);
+        pl_host_problem_add(p, s, PL_PARAM_MATRIX, f->n, r, "v.%d", s);
+    }
+}
+
+static const struct pl_host_kind kind = {make, lay, evaluate, start, release, bytes};
 
 const struct pl_problem_type pl_problem_factor = {
     .name = "factor",
@@ -183,12 +177,7 @@ const struct pl_problem_type pl_problem_factor = {
     .settings =
         "seed size cols rank start spectrum largest kappa power values rotation "
         "noise",
-    .open = factor_open,
-    .init = pl_host_init,
-    .gradient = pl_host_gradient,
-    .loss = pl_host_loss,
-    .free = pl_host_free,
-    .bytes = pl_host_bytes,
-    .slope = pl_host_slope,
+    .kind = &kind,
+    PL_HOST_PROBLEM,
     .known = factor_known,
 };

@@ -19,27 +19,10 @@ struct host {
     float *block;       /* [n] a stage's block on its way to or from the device */
 };
 
-struct pl_problem *pl_host_problem_new(const struct pl_problem_type *type,
-                                       const struct pl_host_kind *kind, void *self,
-                                       const struct pl_device *device, int P,
-                                       int n_params, double noise)
-{
-    struct host *h = PL_NEW(1, struct host);
-    *h = (struct host){.kind = kind, .self = self, .noise = noise};
-    struct pl_problem *p = PL_NEW(1, struct pl_problem);
-    *p = (struct pl_problem){.type = type,
-                             .device = device,
-                             .n_stages = P,
-                             .params = PL_NEW(n_params, struct pl_param),
-                             .first_param = PL_NEW(P + 1, int),
-                             .stage_floats = PL_NEW(P, size_t),
-                             .state = h};
-    return p;
-}
-
 void pl_host_problem_add(struct pl_problem *p, int stage, enum pl_param_kind kind,
                          int rows, int cols, const char *format, int number)
 {
+    p->params = pl_grow(p->params, (size_t)p->n_params + 1, sizeof *p->params);
     struct pl_param *q = &p->params[p->n_params++];
     *q = (struct pl_param){.stage = stage,
                            .rows = rows,
@@ -52,14 +35,31 @@ void pl_host_problem_add(struct pl_problem *p, int stage, enum pl_param_kind kin
     p->first_param[stage + 1] = p->n_params;
 }
 
-void pl_host_problem_finish(struct pl_problem *p)
+int pl_host_open(const struct pl_problem_spec *spec, const struct pl_device *device,
+                 int P, struct pl_problem **out)
 {
-    struct host *h = p->state;
-    for (int s = 0; s < p->n_stages; s++) h->n += p->stage_floats[s];
+    const struct pl_host_kind *kind = spec->type->kind;
+    void *self;
+    *out = NULL;
+    int rc = kind->make(spec, P, &self);
+    if (rc) return rc;
+    struct host *h = PL_NEW(1, struct host);
+    struct pl_problem *p = PL_NEW(1, struct pl_problem);
+    *h = (struct host){.kind = kind, .self = self, .noise = spec->noise};
+    *p = (struct pl_problem){.type = spec->type,
+                             .device = device,
+                             .n_stages = P,
+                             .first_param = PL_NEW(P + 1, int),
+                             .stage_floats = PL_NEW(P, size_t),
+                             .state = h};
+    kind->lay(self, p);
+    for (int s = 0; s < P; s++) h->n += p->stage_floats[s];
     h->x = PL_NEW(h->n, double);
     h->xb = PL_NEW(h->n, double);
     h->g = PL_NEW(h->n, double);
     h->block = PL_NEW(h->n, float);
+    *out = p;
+    return 0;
 }
 
 void *pl_host_problem_self(const struct pl_problem *p)

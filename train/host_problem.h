@@ -7,6 +7,11 @@
 #include "train/problem.h"
 
 struct pl_host_kind {
+    /* Check the settings and make what the functions below are given. Errors:
+     * PL_ECONFIG; nothing is left then. */
+    int (*make)(const struct pl_problem_spec *spec, int P, void **self);
+    /* pl_host_problem_add its tensors, stages in order. */
+    void (*lay)(const void *self, struct pl_problem *p);
     /* Loss of the batch's samples at x[n]; batch NULL: exact, of everything. Unless g
      * is NULL: g[n] += its gradient, forward at x, backward at xb. */
     double (*evaluate)(void *self, const struct pl_batch *batch, const double *x,
@@ -16,24 +21,24 @@ struct pl_host_kind {
     size_t (*bytes)(const void *self); /* that self holds */
 };
 
-/* A problem of the type without tensors yet; self is owned from now on (free). noise:
- * sd of the gaussian noise that each sample adds to each coordinate of the gradient, a
- * pure function of (seed, sample, coordinate); a batch has the mean of its samples'. */
-struct pl_problem *pl_host_problem_new(const struct pl_problem_type *type,
-                                       const struct pl_host_kind *kind, void *self,
-                                       const struct pl_device *device, int P,
-                                       int n_params, double noise);
-/* The next tensor, stages in order: its numbers follow those before in x. */
+/* The next tensor: its numbers follow those before in x. */
 void pl_host_problem_add(struct pl_problem *p, int stage, enum pl_param_kind kind,
                          int rows, int cols, const char *format, int number);
-/* After the last: allocates. */
-void pl_host_problem_finish(struct pl_problem *p);
 void *pl_host_problem_self(const struct pl_problem *p);
 /* The kind's function itself, as in struct pl_host_kind. */
 double pl_host_problem_evaluate(struct pl_problem *p, const struct pl_batch *batch,
                                 const double *x, const double *xb, double *g);
 
-/* Members of struct pl_problem_type for these problems. */
+/* Members of struct pl_problem_type for these problems; type->kind is the struct
+ * pl_host_kind. spec->noise: sd of the gaussian noise that each sample adds to each
+ * coordinate of the gradient, a pure function of (seed, sample, coordinate); a batch
+ * has the mean of its samples'. */
+#define PL_HOST_PROBLEM                                                       \
+    .open = pl_host_open, .init = pl_host_init, .gradient = pl_host_gradient, \
+    .loss = pl_host_loss, .free = pl_host_free, .bytes = pl_host_bytes,       \
+    .slope = pl_host_slope
+int pl_host_open(const struct pl_problem_spec *spec, const struct pl_device *device,
+                 int P, struct pl_problem **out);
 int pl_host_init(struct pl_problem *p, uint64_t seed, float *const *weights);
 int pl_host_gradient(struct pl_problem *p, const struct pl_batch *batch,
                      const float *const *wf, const float *const *wb, double scale,
@@ -51,6 +56,11 @@ int pl_host_check_stages(int P, int n, const char *parts);
 static inline int pl_host_first(int n, int P, int s)
 {
     return n / P * s + (s < n % P ? s : n % P);
+}
+/* How many it holds. */
+static inline int pl_host_part(int n, int P, int s)
+{
+    return pl_host_first(n, P, s + 1) - pl_host_first(n, P, s);
 }
 /* Sample of a training set of n that sample k of the batch is: with replacement. */
 uint64_t pl_host_sample(const struct pl_batch *batch, int k, int n);

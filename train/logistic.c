@@ -205,13 +205,9 @@ static int read_covariance(const struct pl_problem_spec *spec, double *h)
     return pl_fail(PL_ECONFIG, "the variances of all features are 0");
 }
 
-static const struct pl_host_kind kind = {evaluate, start, release, bytes};
-
-static int logistic_open(const struct pl_problem_spec *spec,
-                         const struct pl_device *device, int P, struct pl_problem **out)
+static int make(const struct pl_problem_spec *spec, int P, void **self)
 {
     const int n = spec->samples, d = spec->size;
-    *out = NULL;
     int rc = pl_host_check_stages(P, d, "features");
     if (!rc) rc = pl_memory_check(8.0 * n * d + 24.0 * d * d, "logistic regression");
     if (rc) return rc;
@@ -225,16 +221,19 @@ static int logistic_open(const struct pl_problem_spec *spec,
     l->x = PL_NEW((size_t)n * (size_t)d, double);
     draw_all(l, spec, h);
     free(h);
-    struct pl_problem *p =
-        pl_host_problem_new(&pl_problem_logistic, &kind, l, device, P, P, spec->noise);
-    for (int s = 0; s < P; s++)
-        pl_host_problem_add(p, s, PL_PARAM_VECTOR, 1,
-                            pl_host_first(d, P, s + 1) - pl_host_first(d, P, s), "w.%d",
-                            s);
-    pl_host_problem_finish(p);
-    *out = p;
+    *self = l;
     return 0;
 }
+
+static void lay(const void *self, struct pl_problem *p)
+{
+    const struct logistic *l = self;
+    for (int s = 0; s < p->n_stages; s++)
+        pl_host_problem_add(p, s, PL_PARAM_VECTOR, 1,
+                            pl_host_part(l->d, p->n_stages, s), "w.%d", s);
+}
+
+static const struct pl_host_kind kind = {make, lay, evaluate, start, release, bytes};
 
 const struct pl_problem_type pl_problem_logistic = {
     .name = "logistic",
@@ -243,12 +242,7 @@ const struct pl_problem_type pl_problem_logistic = {
     .settings =
         "seed size samples full l2 spectrum largest kappa power values rotation "
         "noise",
-    .open = logistic_open,
-    .init = pl_host_init,
-    .gradient = pl_host_gradient,
-    .loss = pl_host_loss,
-    .free = pl_host_free,
-    .bytes = pl_host_bytes,
-    .slope = pl_host_slope,
+    .kind = &kind,
+    PL_HOST_PROBLEM,
     .known = logistic_known,
 };

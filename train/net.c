@@ -241,8 +241,8 @@ const struct pl_problem_type pl_problem_model = {
     .bytes = net_bytes,
 };
 
-int pl_problem_llama(const struct pl_device *device, const struct pl_model *model,
-                     int P, int max_B, int T, struct pl_problem **out)
+int pl_problem_net(const struct pl_device *device, const struct pl_model *model, int P,
+                   int max_B, int T, struct pl_problem **out)
 {
     return open_sized(device, model, P, max_B, T, false, out);
 }

@@ -56,8 +56,8 @@ struct pl_problem_spec {
     const struct pl_problem_type *type;
     const struct pl_model *model; /* kind model: borrowed until it is open */
     int max_B, T;                 /* largest batch */
-    bool dry; /* kind model: no workspace, to ask for sizes; it computes nothing */
-    uint64_t seed;                /* of everything fixed: rotation, samples, teacher */
+    bool dry;      /* kind model: no workspace, to ask for sizes; it computes nothing */
+    uint64_t seed; /* of everything fixed: rotation, samples, teacher */
     int size, cols;
     struct pl_spectrum spectrum;
     double rotation, noise;
@@ -86,7 +86,9 @@ struct pl_problem_type {
      * problem.*, separated by spaces. */
     const char *settings;
     bool on_data; /* batches are token windows: model.*, data.*, train.seq are read */
-    /* A problem on P stages. Errors: PL_ECONFIG, PL_EMEM; *out is NULL then. */
+    const void *kind; /* constants for the functions below, or NULL */
+    /* A problem on P stages; spec->type is this one. Errors: PL_ECONFIG, PL_EMEM; *out
+     * is NULL then. */
     int (*open)(const struct pl_problem_spec *spec, const struct pl_device *device,
                 int P, struct pl_problem **out);
     /* Initial weights, a pure function of seed. */
@@ -121,10 +123,11 @@ const struct pl_problem_type *pl_problem_find(const char *name);
 int pl_net_params(const struct pl_model *model, int P, int *n,
                   struct pl_param **params);
 
-/* Llama-style decoder on P stages; max_B, T bound the batches it will see (workspaces
- * are allocated here, never later). Errors: PL_ECONFIG, PL_EMEM; *out NULL then. */
-int pl_problem_llama(const struct pl_device *device, const struct pl_model *model,
-                     int P, int max_B, int T, struct pl_problem **out);
+/* The decoder that model describes on P stages; max_B, T bound the batches it will see
+ * (workspaces are allocated here, never later). Errors: PL_ECONFIG, PL_EMEM; *out NULL
+ * then. */
+int pl_problem_net(const struct pl_device *device, const struct pl_model *model, int P,
+                   int max_B, int T, struct pl_problem **out);
 
 /* Floats of a stage that descend a gradient: all but the PL_PARAM_BALANCE at its end.
  */

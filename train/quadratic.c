@@ -152,14 +152,9 @@ static struct pl_problem_known quadratic_known(const struct pl_problem *p)
     return known;
 }
 
-static const struct pl_host_kind kind = {evaluate, start, release, bytes};
-
-static int quadratic_open(const struct pl_problem_spec *spec,
-                          const struct pl_device *device, int P,
-                          struct pl_problem **out)
+static int make(const struct pl_problem_spec *spec, int P, void **self)
 {
     int n = spec->size, rc = check(spec, P);
-    *out = NULL;
     if (rc) return rc;
     double *h = PL_NEW(n, double);
     if ((rc = pl_spectrum_fill(&spec->spectrum, n, h))) {
@@ -173,31 +168,30 @@ static int quadratic_open(const struct pl_problem_spec *spec,
                             .h = h,
                             .basis = pl_spectrum_basis(spec->seed, spec->rotation, n)};
     q->z = PL_NEW((size_t)n * (size_t)q->cols, double);
-    struct pl_problem *p =
-        pl_host_problem_new(&pl_problem_quadratic, &kind, q, device, P, P, spec->noise);
-    for (int s = 0; s < P; s++) {
-        int rows = pl_host_first(n, P, s + 1) - pl_host_first(n, P, s);
+    *self = q;
+    return 0;
+}
+
+static void lay(const void *self, struct pl_problem *p)
+{
+    const struct quadratic *q = self;
+    for (int s = 0; s < p->n_stages; s++) {
+        int rows = pl_host_part(q->n, p->n_stages, s);
         if (q->matrix)
             pl_host_problem_add(p, s, PL_PARAM_MATRIX, rows, q->cols, "x.%d", s);
         else
             pl_host_problem_add(p, s, PL_PARAM_VECTOR, 1, rows, "x.%d", s);
     }
-    pl_host_problem_finish(p);
-    *out = p;
-    return 0;
 }
+
+static const struct pl_host_kind kind = {make, lay, evaluate, start, release, bytes};
 
 const struct pl_problem_type pl_problem_quadratic = {
     .name = "quadratic",
     .summary = "1/2 <x, H x> with given curvatures, rotation and gradient noise",
     .source = "reference for the stability theory",
     .settings = "seed size cols spectrum largest kappa power values rotation noise",
-    .open = quadratic_open,
-    .init = pl_host_init,
-    .gradient = pl_host_gradient,
-    .loss = pl_host_loss,
-    .free = pl_host_free,
-    .bytes = pl_host_bytes,
-    .slope = pl_host_slope,
+    .kind = &kind,
+    PL_HOST_PROBLEM,
     .known = quadratic_known,
 };

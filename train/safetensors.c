@@ -1,7 +1,7 @@
 /* Reading safetensors: every header is checked as the reference implementation does
  * (safetensors/src/tensor.rs, SafeTensors::read_metadata): sizes follow from type and
  * shape, and the tensors in the order of their offsets fill the file exactly. */
-#include "train/safetensors_file.h"
+#include "train/safetensors.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -29,7 +29,7 @@ static int read_header(int fd, const char *path, uint64_t size, char **text,
     if (size < PREFIX + 2)
         return pl_fail(PL_EINPUT, "%s: has %" PRIu64 " bytes, too few for safetensors",
                        path, size);
-    int rc = pl_safetensors_read_at(fd, path, prefix, PREFIX, 0);
+    int rc = pl_file_read_at(fd, path, prefix, PREFIX, 0);
     if (rc) return rc;
     for (int i = 0; i < PREFIX; i++) n |= (uint64_t)prefix[i] << 8 * i;
     if (n < 2 || n > max_header || n > size - PREFIX)
@@ -39,7 +39,7 @@ static int read_header(int fd, const char *path, uint64_t size, char **text,
                        path, n,
                        size - PREFIX < max_header ? size - PREFIX : max_header);
     char *header = pl_alloc(n + 1, 1);
-    rc = pl_safetensors_read_at(fd, path, header, n, PREFIX);
+    rc = pl_file_read_at(fd, path, header, n, PREFIX);
     if (!rc && *header != '{')
         rc = pl_fail(PL_EINPUT,
                      "%s: is no safetensors file: the header does not begin with '{'",
@@ -182,7 +182,7 @@ static int add_file(struct pl_safetensors *st, char *path)
     int fd = -1, first = st->n;
     st->files = pl_grow(st->files, (size_t)st->n_files + 1, sizeof *st->files);
     st->files[st->n_files] = path;
-    int rc = pl_safetensors_open_file(path, &fd, &size);
+    int rc = pl_file_open(path, &fd, &size);
     if (!rc) {
         rc = read_header(fd, path, size, &text, &begin);
         close(fd);
@@ -314,8 +314,7 @@ static int find_notes(const char *path, struct pl_json_file **json,
     char *text = NULL;
     uint64_t size, begin;
     int fd = -1;
-    int rc =
-        index ? pl_json_read(path, json) : pl_safetensors_open_file(path, &fd, &size);
+    int rc = index ? pl_json_read(path, json) : pl_file_open(path, &fd, &size);
     if (!rc && !index) rc = read_header(fd, path, size, &text, &begin);
     if (!rc && !index) rc = pl_json_parse(text, begin - PREFIX, path, json);
     if (!rc)

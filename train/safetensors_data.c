@@ -1,18 +1,14 @@
 /* The numbers of safetensors files. */
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/err.h"
 #include "base/file.h"
 #include "base/mem.h"
-#include "train/safetensors_file.h"
+#include "train/safetensors.h"
 
 enum { CHUNK = 1 << 20 };
 
@@ -26,40 +22,13 @@ const char *pl_tensor_shape(const struct pl_tensor *t, char *text, size_t n)
     return text;
 }
 
-int pl_safetensors_read_at(int fd, const char *path, void *data, size_t n, uint64_t at)
-{
-    for (size_t done = 0; done < n;) {
-        ssize_t k = pread(fd, (char *)data + done, n - done, (off_t)(at + done));
-        if (k < 0 && errno == EINTR) continue;
-        if (k <= 0)
-            return pl_fail(PL_EINPUT, "%s: cannot read byte %" PRIu64 ": %s", path,
-                           at + done, k ? strerror(errno) : "the file ends before it");
-        done += (size_t)k;
-    }
-    return 0;
-}
-
-int pl_safetensors_open_file(const char *path, int *fd, uint64_t *size)
-{
-    struct stat st;
-    /* O_NONBLOCK: a pipe without a writer would wait for one */
-    *fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    if (*fd < 0) return pl_fail(PL_EINPUT, "%s: %s", path, strerror(errno));
-    if (!fstat(*fd, &st) && S_ISREG(st.st_mode)) {
-        *size = (uint64_t)st.st_size;
-        return 0;
-    }
-    close(*fd);
-    return pl_fail(PL_EINPUT, "%s: is no file", path);
-}
-
 static int use_file(struct pl_safetensors *st, int file)
 {
     uint64_t size;
     if (st->fd >= 0 && st->open == file) return 0;
     if (st->fd >= 0) close(st->fd);
     st->open = file;
-    return pl_safetensors_open_file(st->files[file], &st->fd, &size);
+    return pl_file_open(st->files[file], &st->fd, &size);
 }
 
 static int check_finite(const char *path, const struct pl_tensor *t, uint64_t first,
@@ -84,8 +53,8 @@ int pl_safetensors_read(struct pl_safetensors *st, int i, float *out)
     for (uint64_t at = 0, k; at < t->count && !rc; at += k) {
         k = CHUNK / t->type->bytes;
         if (k > t->count - at) k = t->count - at;
-        rc = pl_safetensors_read_at(st->fd, path, buffer, k * t->type->bytes,
-                                    t->begin + at * t->type->bytes);
+        rc = pl_file_read_at(st->fd, path, buffer, k * t->type->bytes,
+                             t->begin + at * t->type->bytes);
         if (rc) break;
         t->type->decode(buffer, k, out + at);
         rc = check_finite(path, t, at, out + at, k);
@@ -102,10 +71,10 @@ int pl_safetensors_crc(const struct pl_safetensors *st, uint32_t *crc)
     for (int i = 0; i < st->n_files && !rc; i++) {
         uint64_t size = 0;
         int fd;
-        if ((rc = pl_safetensors_open_file(st->files[i], &fd, &size))) break;
+        if ((rc = pl_file_open(st->files[i], &fd, &size))) break;
         for (uint64_t at = 0; at < size && !rc; at += CHUNK) {
             size_t k = size - at < CHUNK ? size - at : CHUNK;
-            rc = pl_safetensors_read_at(fd, st->files[i], buffer, k, at);
+            rc = pl_file_read_at(fd, st->files[i], buffer, k, at);
             *crc = pl_crc32(*crc, buffer, k);
         }
         close(fd);
