@@ -2,6 +2,7 @@
  * judge the claims, write the trace and the figures. */
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "base/mem.h"
@@ -255,9 +256,9 @@ static int finish(struct pl_session *s, bool as_json)
 }
 
 /* The command as given plus --resume, quoted for a shell. */
-static void print_resume(int argc, char **argv, bool resume)
+static void print_resume(const char *what, int argc, char **argv, bool resume)
 {
-    fprintf(stderr, "pipelag: interrupted; resume with: ");
+    fprintf(stderr, "pipelag: %s; resume with: ", what);
     if (pl_mpi_size() > 1) fprintf(stderr, "mpirun -n %d ", pl_mpi_size());
     fprintf(stderr, "%s", argv[0]);
     for (int i = 1; i < argc; i++) {
@@ -285,6 +286,14 @@ static int open_ranks(struct pl_session *s, const struct args *args)
     return rc || rank == 0 ? rc : pl_session_join(s);
 }
 
+/* Did an earlier part of a run that failed leave something? */
+static bool kept(const struct pl_session *s)
+{
+    for (int j = 0; s->checkpoints && j < pl_session_jobs(s); j++)
+        if (!access(s->checkpoints[j], F_OK)) return true;
+    return false;
+}
+
 /* A failure of one rank is everybody's end. */
 static int failed(int code)
 {
@@ -303,8 +312,10 @@ static int dry_run(struct pl_session *s, const struct args *args)
     return rc ? pl_cmd_fail(rc) : 0;
 }
 
-/* Exit status; *number is the signal that interrupted it, or 0. */
-static int run(struct pl_session *s, const struct args *args, int *number)
+/* Exit status; *number is the signal that interrupted it, or 0; *failure: it has
+ * trained and failed. */
+static int run(struct pl_session *s, const struct args *args, int *number,
+               bool *failure)
 {
     int rc = open_ranks(s, args);
     if (rc) return failed(rc);
@@ -326,6 +337,7 @@ static int run(struct pl_session *s, const struct args *args, int *number)
     }
     *number = 0;
     if (!rc && first) rc = finish(s, args->json);
+    *failure = rc != 0;
     return rc ? failed(rc) : 0;
 }
 
@@ -358,6 +370,7 @@ int pl_cmd_run(int argc, char **argv)
     };
     struct args args = {0};
     int number = 0;
+    bool failure = false;
     char **given = pl_alloc((size_t)argc, sizeof *given); /* argp reorders argv */
     memcpy(given, argv, (size_t)argc * sizeof *given);
     argp_parse(&argp, argc, argv, 0, NULL, &args);
@@ -369,8 +382,10 @@ int pl_cmd_run(int argc, char **argv)
         .save_shard = args.save_shard ? args.save_shard : default_shard,
         .save_type = args.save_type ? args.save_type : pl_tensor_type_find("F32"),
         .command = pl_cmd_settings_line(&args.settings, "pipelag run", args.file)};
-    int status = args.dry ? dry_run(&s, &args) : run(&s, &args, &number);
-    if (number && !pl_mpi_rank()) print_resume(argc, given, args.resume);
+    int status = args.dry ? dry_run(&s, &args) : run(&s, &args, &number, &failure);
+    if (!pl_mpi_rank() && (number || (failure && kept(&s))))
+        print_resume(number ? "interrupted" : "what was done is kept", argc, given,
+                     args.resume);
     pl_mpi_end();
     free(given);
     pl_session_close(&s);

@@ -126,8 +126,15 @@ static int open_progress(struct pl_session *s)
 {
     char *path = pl_printf("%s.progress.jsonl", s->output);
     struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
-    s->progress = fopen(path, "a");
-    int rc = s->progress ? 0 : pl_fail(PL_EIO, "%s: %s", path, strerror(errno));
+    struct stat st;
+    /* O_NONBLOCK: a pipe without a reader would wait for one */
+    int rc = 0,
+        fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_NONBLOCK | O_CLOEXEC, 0666);
+    if (fd >= 0) s->progress = fdopen(fd, "a");
+    if (!s->progress)
+        rc = pl_fail(PL_EIO, "%s: %s", path, strerror(errno));
+    else if (fstat(fd, &st) || !S_ISREG(st.st_mode))
+        rc = pl_fail(PL_EIO, "%s: is not a regular file", path);
     /* other errors: a file system without locks */
     if (!rc && fcntl(fileno(s->progress), F_SETLK, &whole) < 0 &&
         (errno == EACCES || errno == EAGAIN))
@@ -142,10 +149,8 @@ static int open_checkpoint(struct pl_session *s, int job)
     const char *path = s->checkpoints[job];
     if (access(path, F_OK))
         return errno == ENOENT ? 0 : pl_fail(PL_EIO, "%s: %s", path, strerror(errno));
-    if (s->force && !s->resume) {
-        unlink(path);
-        return 0;
-    }
+    if (s->force && !s->resume)
+        return unlink(path) ? pl_fail(PL_EIO, "%s: %s", path, strerror(errno)) : 0;
     if (!s->resume)
         return pl_fail(PL_EUSAGE,
                        "%s: an interrupted run is there; --resume continues it, "
@@ -182,16 +187,33 @@ static bool is_empty(const char *folder, bool tidy)
     return empty;
 }
 
+/* May files be made in the folder, or the folder in its own? */
+static int check_writable(const char *path)
+{
+    struct stat st;
+    if (!stat(path, &st)) {
+        if (!S_ISDIR(st.st_mode)) return pl_fail(PL_EUSAGE, "%s: is no folder", path);
+        if (!access(path, W_OK | X_OK)) return 0;
+    } else if (errno == ENOENT && *path && lstat(path, &st)) {
+        char *slash = strrchr(path, '/');
+        char *above = slash ? pl_printf("%.*s", (int)(slash - path + 1), path) : NULL;
+        int denied = access(above ? above : ".", W_OK | X_OK);
+        free(above);
+        if (!denied) return 0;
+    }
+    return pl_fail(PL_EIO, "%s: %s", path, strerror(errno ? errno : ENOENT));
+}
+
 /* May a job's weights be written? Into a folder that is new, empty, this run's own, or
  * that --force names. */
 static int check_save(const struct pl_session *s, int job)
 {
     struct stat st;
     char *folder = pl_job_save_folder(&s->experiment, job);
-    int rc = 0;
-    if ((!stat(s->save, &st) && !S_ISDIR(st.st_mode)) ||
-        (!stat(folder, &st) && !S_ISDIR(st.st_mode)))
-        rc = pl_fail(PL_EUSAGE, "%s: --save: is no folder", folder);
+    int rc = check_writable(s->save);
+    if (!rc && !stat(s->save, &st)) rc = check_writable(folder);
+    if (rc)
+        rc = pl_fail(rc, "--save: %s", pl_error_text());
     else if (!s->force && !is_empty(folder, false) &&
              !(s->resume && pl_job_saved(&s->experiment, job, false)))
         rc = pl_fail(PL_EUSAGE,
@@ -229,7 +251,7 @@ static int open_folder(struct pl_session *s)
 {
     if (mkdir(s->folder, 0777) && errno != EEXIST)
         return pl_fail(PL_EIO, "%s: %s", s->folder, strerror(errno));
-    int rc = 0;
+    int rc = check_writable(s->folder);
     for (int j = 0; j < pl_session_jobs(s) && !rc; j++) rc = open_checkpoint(s, j);
     if (!rc && !s->resume && ftruncate(fileno(s->progress), 0))
         pl_log(PL_LOG_WARN, "%s.progress.jsonl: %s", s->output, strerror(errno));

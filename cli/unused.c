@@ -63,16 +63,17 @@ static bool links_take_time(const struct pl_config *config)
     return any;
 }
 
+static const char only_grouped[] = "only interleaved and wpipe have groups";
+static const char only_planned[] =
+    "only zb-1p, zb-2p, zb-v, v-half and v-min plan under a memory limit";
+
 void pl_unused_warn(const struct pl_config *config)
 {
-    static const char planned[] =
-        "only zb-1p, zb-2p, zb-v, v-half and v-min plan under a memory limit";
     struct uses uses = uses_of_run(config);
-    if (!uses.grouped)
-        warn(config, "schedule.group", "only interleaved and wpipe have groups");
+    if (!uses.grouped) warn(config, "schedule.group", only_grouped);
     if (!uses.limited) {
-        warn(config, "schedule.max_activations", planned);
-        warn(config, "schedule.released", planned);
+        warn(config, "schedule.max_activations", only_planned);
+        warn(config, "schedule.released", only_planned);
     }
     if (strcmp(pl_config_text(config, "cost.type"), "given")) return;
     if (!links_take_time(config)) warn(config, "jitter.slow_links", "link.time is 0");
@@ -134,6 +135,15 @@ static char *unread_here(const struct pl_arm *arm, const char *key)
     if (!strcmp(key, "delay.seed") &&
         !strstr(pl_config_text(arm->config, "delay.tau"), ".."))
         return pl_strdup("delay.tau has no range A..B to draw from");
+    if ((!strncmp(key, "cluster.", 8) || !strncmp(key, "parallel.", 9)) &&
+        !strcmp(pl_config_text(arm->config, "cost.type"), "given"))
+        return pl_strdup("costs are given, cost.type roofline takes them from it");
+    if (!strcmp(key, "schedule.group") && !uses_of_run(arm->config).grouped)
+        return pl_strdup(only_grouped);
+    if ((!strcmp(key, "schedule.max_activations") ||
+         !strcmp(key, "schedule.released")) &&
+        !uses_of_run(arm->config).limited)
+        return pl_strdup(only_planned);
     if (strcmp(key, "corrector.name") || f == PL_FIDELITY_NOSTASH) return NULL;
     for (int k = 0; k < arm->n_segments; k++)
         if (strcmp(arm->segments[k].corrector.type->name, "discrepancy")) return NULL;

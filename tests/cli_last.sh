@@ -127,7 +127,7 @@ if command -v prlimit > /dev/null; then
     for child in $(cat /proc/$job/task/$job/children); do prlimit --pid "$child" --fsize=8192; done
     wait $job; got=$?
     [ $got = 1 ] && grep -q "smooth, seed 1: disk.h5.ckpt/$ckpt: .*File too large" err && [ -s disk.h5.ckpt/$ckpt ] &&
-        [ "$(ls -A disk.h5.ckpt)" = $ckpt ]
+        [ "$(ls -A disk.h5.ckpt)" = $ckpt ] && grep -q 'what was done is kept; resume with: .*--resume' err
     ok $? 'no room: exit 1, the last good checkpoint stays alone'
     run 0 "$PIPELAG" run last.yaml -o disk.h5 "$@" --resume && cmp disk.h5 room.h5
     ok $? 'resumed when there is room: the same bytes'

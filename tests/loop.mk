@@ -1,7 +1,7 @@
 # tests of optimizers, correctors and the training loop
 test_scripts += tests/cli_delay.sh tests/cli_score.sh tests/cli_optim.sh
 test_programs += tests/test_optim tests/test_optim_identities tests/test_optim_decay \
-  tests/test_newton_schulz tests/test_correct tests/test_run tests/test_run_spec \
+  tests/test_newton_schulz tests/test_correct tests/test_run tests/test_run_spec tests/test_run_stop \
   tests/test_run_llama tests/test_checkpoint tests/test_fidelity tests/test_look
 test_programs += tests/test_correct_gradient tests/test_diagnose tests/test_score
 tests_test_diagnose_SOURCES = tests/test_diagnose.c tests/toy.c tests/toy.h

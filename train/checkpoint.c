@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/err.h"
 #include "base/file.h"
@@ -286,6 +287,9 @@ static int open_checked(struct stream *st, uint64_t fingerprint)
         return pl_fail(PL_EINPUT, "%s: cannot open checkpoint: %s", st->path,
                        strerror(errno));
     st->buffer = pl_alloc(CHUNK, 1);
+    struct stat kind;
+    if (fstat(fileno(st->file), &kind) || !S_ISREG(kind.st_mode))
+        return pl_fail(PL_EINPUT, "%s: is no file, expected a checkpoint", st->path);
     int rc = check_header(st, fingerprint);
     for (uint64_t id = META; id <= SECTIONS && !rc; id++) rc = verify_section(st, id);
     if (!rc && fseek(st->file, sizeof(struct header), SEEK_SET))

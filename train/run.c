@@ -22,13 +22,16 @@ static void end_diverged(struct pl_run_state *run)
     run->result.diverged_at = run->next;
 }
 
-/* Evaluate when version n is due. */
+/* Evaluate when version n is due and it was not done. PL_EINTR: stopped, as if it had
+ * not begun. */
 static int evaluate(struct pl_run_state *run, int64_t n)
 {
     const struct pl_run_spec *spec = run->spec;
-    const int64_t every = spec->eval_every;
+    struct pl_run_result *r = &run->result;
+    const int64_t every = spec->eval_every, n_scores = r->n_scores;
     bool due = n == 0 || n == spec->versions->updates || (every > 0 && n % every == 0);
     if (!due || spec->eval_sequences <= 0) return 0;
+    if (r->n_evals && r->evals[r->n_evals - 1].update == n) return 0;
     struct pl_eval eval;
     int rc = pl_run_eval(run, &eval);
     if (rc) return rc;
@@ -36,8 +39,11 @@ static int evaluate(struct pl_run_state *run, int64_t n)
         end_diverged(run);
         return 0;
     }
-    run->result.evals[run->result.n_evals++] = eval;
-    if ((rc = pl_run_scores(run))) return rc;
+    if ((rc = pl_run_scores(run))) {
+        r->n_scores = n_scores;
+        return rc;
+    }
+    r->evals[r->n_evals++] = eval;
     if (spec->on_eval) spec->on_eval(spec->context, &eval);
     return 0;
 }
@@ -83,8 +89,7 @@ static int checkpoint_if_due(struct pl_run_state *run)
     return rc;
 }
 
-/* Ranks leave the loop together. */
-static bool stopped(const struct pl_run_spec *spec)
+bool pl_run_stopped(const struct pl_run_spec *spec)
 {
     bool stop = spec->stop && *spec->stop;
     return spec->ranks > 1 ? pl_mpi_max(stop) : stop;
@@ -93,16 +98,16 @@ static bool stopped(const struct pl_run_spec *spec)
 static int train(struct pl_run_state *run)
 {
     const struct pl_run_spec *spec = run->spec;
-    int rc = 0;
     run->result.status = PL_RUN_INTERRUPTED;
-    if (run->next == 0 && run->result.n_evals == 0) rc = evaluate(run, 0);
+    int rc = evaluate(run, run->next); /* the first, or one that was cut */
     while (!rc && run->result.status != PL_RUN_DIVERGED &&
-           run->next < spec->versions->updates && !stopped(spec)) {
+           run->next < spec->versions->updates && !pl_run_stopped(spec)) {
         rc = update(run);
         if (!rc && run->result.status != PL_RUN_DIVERGED) rc = checkpoint_if_due(run);
     }
-    if (rc) return rc;
-    if (run->result.status != PL_RUN_DIVERGED && run->next == spec->versions->updates)
+    if (rc && rc != PL_EINTR) return rc;
+    if (!rc && run->result.status != PL_RUN_DIVERGED &&
+        run->next == spec->versions->updates)
         run->result.status = PL_RUN_DONE;
     return spec->checkpoint && !spec->rank ? pl_checkpoint_save(run) : 0;
 }

@@ -4,6 +4,8 @@
 
 #include <math.h>
 
+#include "base/err.h"
+
 static int chunk_loss(struct pl_run_state *run, const struct pl_data *data,
                       int64_t first, int B, const float *const *weights, double *loss)
 {
@@ -39,6 +41,7 @@ int pl_run_loss(struct pl_run_state *run, const struct pl_data *data,
     for (int first = 0; first < windows; first += most) {
         int B = windows - first < most ? windows - first : most;
         double part = 0;
+        if (first && pl_run_stopped(spec)) return pl_fail(PL_EINTR, "interrupted");
         int rc = chunk_loss(run, data, first, B, weights, &part);
         if (rc) return rc;
         pl_run_routing_add(run, (double)B / windows);

@@ -8,6 +8,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/err.h"
 #include "train/run_state.h"
 
 /* Negative log-likelihood of the n - 1 tokens that follow the first. */
@@ -57,8 +58,10 @@ static int ask_all(struct pl_run_state *run, const struct pl_score_set *set,
     const double n = set->n_questions;
     int rc = 0;
     score->loss = score->accuracy = score->accuracy_norm = 0;
-    for (int i = 0; i < set->n_questions && !rc; i++)
-        rc = ask(run, &set->questions[i], score);
+    for (int i = 0; i < set->n_questions && !rc; i++) {
+        if (pl_run_stopped(run->spec)) rc = pl_fail(PL_EINTR, "interrupted");
+        if (!rc) rc = ask(run, &set->questions[i], score);
+    }
     score->items = set->n_questions;
     score->loss /= n;
     score->accuracy /= n;

@@ -133,7 +133,11 @@ void pl_run_routing_add(struct pl_run_state *run, double share);
 double pl_run_routing_top(const struct pl_run_state *run);
 void pl_run_routing_row(struct pl_run_state *run, struct pl_row *row);
 
-/* Mean loss of the validation windows of data (NULL: the problem's own loss). */
+/* Has a signal asked to stop? Ranks get the same answer. */
+bool pl_run_stopped(const struct pl_run_spec *spec);
+
+/* Mean loss of the validation windows of data (NULL: the problem's own loss). PL_EINTR:
+ * stopped on the way. */
 int pl_run_loss(struct pl_run_state *run, const struct pl_data *data,
                 const float *const *weights, double *loss);
 /* Scores that are due at the newest version; how many a run that completes has. */
