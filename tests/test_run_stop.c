@@ -52,7 +52,7 @@ static void train(int at, bool resume, struct pl_run_result *r)
     struct pl_versions v;
     must(pl_device_get("host", &device));
     must(pl_data_open("grammar", NULL, NULL, .1, 256, T, &data));
-    must(pl_problem_llama(device, &model, 2, BATCH, T, &problem));
+    must(pl_problem_net(device, &model, 2, BATCH, T, &problem));
     pl_versions_constant(2, UPDATES, 1, tau, 1, &v);
     const struct pl_optim_type *rule = pl_optim_find("adamw");
     struct pl_optim optim = rule->defaults;
