@@ -412,9 +412,10 @@ const struct pl_key pl_keys[] = {
     INT("optimizer.refresh", "0", 0, 1000000, "updates",
         "soap, basis-rotation, shampoo: from one refresh of bases or roots to the next "
         "(precondition_frequency)"),
-    INT("optimizer.max_precond_dim", "0", 0, 30000, "",
+    INT("optimizer.max_precond_dim", "0", 0, 10000, "",
         "soap: longest side with a basis; shampoo: side of a block "
-        "(max_preconditioner_dim)"),
+        "(max_preconditioner_dim); sides of thousands take minutes, in which a signal "
+        "waits"),
     BOOL("optimizer.normalize_grads", "auto", "soap: updates of RMS 1 before the rate"),
     NAME("optimizer.rotation_source", "auto", NULL,
          "basis-rotation: bases of the average of G G^T (second), or of M M^T (first)"),

@@ -3,6 +3,7 @@
  * Source: LAPACK Users' Guide, 3rd ed.; Cuppen 1981 (divide and conquer). */
 #include "gpu/host_lapack.h"
 
+#include <assert.h>
 #include <cblas.h>
 #include <math.h>
 #include <stdlib.h>
@@ -46,6 +47,13 @@ static bool finite_or_nan(size_t n, float *x)
 static size_t eigen_work(int n)
 {
     return 1 + 6 * (size_t)n + 2 * (size_t)n * (size_t)n;
+}
+
+size_t pl_eigen_bytes(int n)
+{
+    const size_t side = (size_t)n, eigen = side * side + eigen_work(n) + 3 + 5 * side,
+                 qr = (PANEL + 1) * side;
+    return sizeof(float) * (eigen > qr ? eigen : qr);
 }
 
 static int eigen_in_double(int n, const float *A, double *out, double *values,
@@ -92,6 +100,7 @@ static void turn(int n, float *A, float *values)
 int pl_eigen(int n, float *A, float *values)
 {
     const size_t size = (size_t)n * (size_t)n;
+    assert(n <= PL_EIGEN_MOST);
     const int lwork = (int)eigen_work(n), liwork = 3 + 5 * n;
     call_once(&once, one_thread);
     if (!finite_or_nan(size, A)) {

@@ -7,6 +7,15 @@
 #ifndef PL_GPU_HOST_LAPACK_H
 #define PL_GPU_HOST_LAPACK_H
 
+#include <stddef.h>
+
+/* Longest side; one of them takes minutes, in which nothing can stop the thread.
+ * LAPACK's work space would not be counted by an int from 32767 on. */
+enum { PL_EIGEN_MOST = 10000 };
+
+/* Scratch that the two take in their thread at side n, in bytes. */
+size_t pl_eigen_bytes(int n);
+
 /* A (n,n) symmetric <- its orthonormal eigenvectors, by rows; values (n), both by
  * descending eigenvalue. ssyevd (divide and conquer), and dsyevd when that does not
  * converge. About 9 n^3 flops. Errors: PL_EDEVICE, neither converged. */

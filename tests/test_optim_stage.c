@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "base/pool.h"
 #include "base/rng.h"
+#include "gpu/host_lapack.h"
 #include "tests/runner.h"
 #include "tests/second.h"
 #include "train/newton_schulz.h"
@@ -206,6 +207,37 @@ START_TEST(scratch_follows_the_threads)
 }
 END_TEST
 
+/* LAPACK's work space by thread, and sides that it is not asked for. */
+START_TEST(sides_of_eigenvectors)
+{
+    make_params();
+    struct pl_optim soap = pl_optim_find("soap")->defaults;
+    struct pl_optim turn = pl_optim_find("basis-rotation")->defaults;
+    struct pl_optim adamw = pl_optim_find("adamw")->defaults;
+    soap.type = pl_optim_find("soap");
+    turn.type = pl_optim_find("basis-rotation");
+    adamw.type = pl_optim_find("adamw");
+    pl_pool_threads_set(3);
+    const struct pl_device *d = &pl_device_ref;
+    /* two of 20, four of 12 by three threads, one embedding of 24 */
+    ck_assert_uint_eq(pl_optim_stage_lapack(&turn, d, params, N_PARAMS),
+                      2 * pl_eigen_bytes(20));
+    ck_assert_uint_lt(pl_optim_stage_lapack(&soap, d, params, 2), pl_eigen_bytes(25));
+    ck_assert_uint_eq(pl_optim_stage_lapack(&soap, d, params, 2), pl_eigen_bytes(24));
+    ck_assert_uint_eq(pl_optim_stage_lapack(&adamw, d, params, N_PARAMS), 0);
+    pl_pool_threads_set(1);
+    struct pl_param p = {"up", .rows = PL_EIGEN_MOST + 1, .cols = 8};
+    ck_assert_int_eq(pl_optim_check(&turn, &p, 1), PL_ECONFIG);
+    ck_assert_ptr_nonnull(strstr(pl_error_text(), "up is 10001 x 8"));
+    ck_assert_int_eq(pl_optim_check(&soap, &p, 1), 0);
+    turn.one_sided = true;
+    ck_assert_int_eq(pl_optim_check(&turn, &p, 1), 0);
+    turn.one_sided = false;
+    p.rows--;
+    ck_assert_int_eq(pl_optim_check(&turn, &p, 1), 0);
+}
+END_TEST
+
 static void fill(TCase *t)
 {
     int n = 0;
@@ -214,6 +246,7 @@ static void fill(TCase *t)
     tcase_add_test(t, another_rate_is_seen);
     tcase_add_test(t, an_error_comes_through);
     tcase_add_test(t, scratch_follows_the_threads);
+    tcase_add_test(t, sides_of_eigenvectors);
 }
 
 int main(void)

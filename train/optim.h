@@ -157,6 +157,8 @@ struct pl_optim_type {
     int (*finish)(const struct pl_optim *o, const struct pl_device *dev,
                   const struct pl_param *p, const float *w, float *state,
                   float *scratch, double rate, float *u);
+    /* Longest side of a matrix whose eigenvectors are taken; NULL: none are. */
+    int (*eigen_side)(const struct pl_optim *o, const struct pl_param *p);
 };
 
 extern const struct pl_optim_type *const pl_optim_types[]; /* NULL-terminated */
@@ -206,6 +208,12 @@ int pl_optim_stage(const struct pl_optim *o, const struct pl_optim_stage *s);
 /* Scratch that it takes, with the threads that there are. */
 size_t pl_optim_stage_scratch(const struct pl_optim *o, const struct pl_device *dev,
                               const struct pl_param *params, int n);
+
+/* Bytes that LAPACK holds meanwhile, in the threads' own scratch. */
+size_t pl_optim_stage_lapack(const struct pl_optim *o, const struct pl_device *dev,
+                             const struct pl_param *params, int n);
+/* PL_ECONFIG: a tensor has a side that is too long for eigenvectors. */
+int pl_optim_check(const struct pl_optim *o, const struct pl_param *params, int n);
 
 /* What rules share (optim/common.c). */
 

@@ -9,6 +9,7 @@
 
 #include "base/err.h"
 #include "base/pool.h"
+#include "gpu/host_lapack.h"
 #include "train/newton_schulz.h"
 #include "train/optim.h"
 
@@ -163,6 +164,43 @@ size_t pl_optim_stage_scratch(const struct pl_optim *o, const struct pl_device *
         if (group_at(o, dev, params, n, i, &g))
             floats = most(floats, group_scratch(&g, dev, &params[i]));
     return floats;
+}
+
+static int eigen_side(const struct pl_optim *o, const struct pl_param *p)
+{
+    return o->type->eigen_side && p->kind != PL_PARAM_BALANCE
+               ? o->type->eigen_side(o, p)
+               : 0;
+}
+
+size_t pl_optim_stage_lapack(const struct pl_optim *o, const struct pl_device *dev,
+                             const struct pl_param *params, int n)
+{
+    struct group g;
+    size_t bytes = 0;
+    for (int i = 0; i < n && dev->host_memory; i++) {
+        const int side = eigen_side(o, &params[i]);
+        if (side && group_at(o, dev, params, n, i, &g))
+            bytes = most(bytes, (size_t)g.together * pl_eigen_bytes(side));
+    }
+    return bytes;
+}
+
+int pl_optim_check(const struct pl_optim *o, const struct pl_param *params, int n)
+{
+    for (int i = 0; i < n; i++) {
+        const int side = eigen_side(o, &params[i]);
+        if (side > PL_EIGEN_MOST)
+            return pl_fail(
+                PL_ECONFIG,
+                "optimizer.name: %s takes eigenvectors of sides up to %d, %s "
+                "is %d x %d; use optimizer.one_sided: yes where the other side "
+                "is shorter, or optimizer.name: soap, which leaves long sides "
+                "out",
+                o->type->name, PL_EIGEN_MOST, params[i].name, params[i].rows,
+                params[i].cols);
+    }
+    return 0;
 }
 
 static int step_one(const struct group *g, int i, float *scratch)

@@ -202,7 +202,9 @@ int pl_run_check(const struct pl_run_spec *spec)
                        spec->device->name);
     if (spec->data && spec->T < 1)
         return pl_fail(PL_ECONFIG, "train.seq: %d, expected at least 1", spec->T);
-    int rc = check_map(v);
+    int rc =
+        pl_optim_check(&spec->optim, spec->problem->params, spec->problem->n_params);
+    if (!rc) rc = check_map(v);
     if (!rc) rc = check_combinations(spec);
     return rc ? rc : check_segments(spec);
 }
@@ -262,6 +264,10 @@ static void plan_optimizer(const struct pl_run_spec *spec, struct pl_run_plan *p
             pl_optim_stage_scratch(&spec->optim, spec->device, &problem->params[first],
                                    problem->first_param[s + 1] - first);
         if (scratch > plan->scratch_floats) plan->scratch_floats = scratch;
+        size_t lapack =
+            pl_optim_stage_lapack(&spec->optim, spec->device, &problem->params[first],
+                                  problem->first_param[s + 1] - first);
+        if (lapack > plan->lapack) plan->lapack = lapack;
         plan->corrector_offset[s] = plan->state_floats[s];
         if (plan->state_floats[s] > plan->widest_state)
             plan->widest_state = plan->state_floats[s];
@@ -316,6 +322,7 @@ int pl_run_memory(const struct pl_run_spec *spec, struct pl_run_memory *out)
     size_t *const floats[] = {&m.weights, &m.versions, &m.gradients, &m.state,
                               &m.scratch};
     for (int i = 0; i < 5; i++) *floats[i] *= sizeof(float);
+    m.scratch += plan.lapack;
     if (spec->data) /* on the host, and on the device */
         m.tokens = 4 * sizeof(int32_t) * (size_t)plan.at_once * (size_t)spec->T;
     m.activations = pl_problem_bytes(spec->problem);

@@ -14,6 +14,7 @@ struct pl_run_plan { /* owned: pl_run_plan_free */
     size_t *state_offset;          /* [params] within the stage's state */
     int at_once;                   /* sequences of the largest batch computed at once */
     size_t scratch_floats;         /* most that any tensor's rule wants */
+    size_t lapack;                 /* bytes that it holds in threads' scratch */
     size_t widest;                 /* floats of the largest stage */
     size_t widest_state;           /* of the optimizer's state */
     bool grad;                     /* some corrector changes the gradient */

@@ -26,6 +26,12 @@ static struct pl_sides sides_of(const struct pl_optim *o, const struct pl_param 
                              .has = {!o->one_sided || left, !o->one_sided || !left}};
 }
 
+static int eigen_side(const struct pl_optim *o, const struct pl_param *p)
+{
+    const struct pl_sides s = sides_of(o, p);
+    return p->kind == PL_PARAM_MATRIX ? pl_sides_longest(&s) : 0;
+}
+
 static bool by_momentum(const struct pl_optim *o)
 {
     return o->rotation_source == PL_ROTATE_FIRST;
@@ -121,4 +127,5 @@ const struct pl_optim_type pl_optim_basis_rotation = {
     .state_floats = state_floats,
     .scratch_floats = scratch_floats,
     .step = step,
+    .eigen_side = eigen_side,
 };

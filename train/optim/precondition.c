@@ -25,6 +25,12 @@ size_t pl_sides_floats(const struct pl_sides *s)
     return s->has[0] * area(s->rows, s->rows) + s->has[1] * area(s->cols, s->cols);
 }
 
+int pl_sides_longest(const struct pl_sides *s)
+{
+    const int rows = s->has[0] ? s->rows : 0, cols = s->has[1] ? s->cols : 0;
+    return rows > cols ? rows : cols;
+}
+
 void pl_sides_place(const struct pl_sides *s, float *at, float *matrix[2])
 {
     matrix[0] = at;

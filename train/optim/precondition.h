@@ -20,6 +20,7 @@ struct pl_sides {
 /* Floats of one square matrix for each side that is rotated; and where they lie from
  * `at` on. */
 size_t pl_sides_floats(const struct pl_sides *s);
+int pl_sides_longest(const struct pl_sides *s); /* rotated side; 0: none */
 void pl_sides_place(const struct pl_sides *s, float *at, float *matrix[2]);
 
 /* Host copy of n device floats (the floats themselves where the CPU may touch them);

@@ -43,6 +43,15 @@ static struct shape shape_of(const struct pl_optim *o, const struct pl_param *p)
     return s;
 }
 
+/* Of the blocks that has one: the first is the largest. */
+static int eigen_side(const struct pl_optim *o, const struct pl_param *p)
+{
+    const struct shape s = shape_of(o, p);
+    const int rows = s.has[0] ? s.rows : 0, cols = s.has[1] ? s.cols : 0;
+    const int longer = rows > cols ? rows : cols;
+    return longer < s.side ? longer : s.side;
+}
+
 static int64_t start_of(const struct pl_optim *o)
 {
     return o->start ? o->start : o->refresh;
@@ -304,4 +313,5 @@ const struct pl_optim_type pl_optim_shampoo = {
     .state_floats = state_floats,
     .scratch_floats = scratch_floats,
     .step = step,
+    .eigen_side = eigen_side,
 };

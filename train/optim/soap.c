@@ -22,6 +22,12 @@ static struct pl_sides sides_of(const struct pl_optim *o, const struct pl_param 
                                      matrix && p->cols <= o->max_precond_dim}};
 }
 
+static int eigen_side(const struct pl_optim *o, const struct pl_param *p)
+{
+    const struct pl_sides s = sides_of(o, p);
+    return pl_sides_longest(&s);
+}
+
 static size_t state_floats(const struct pl_optim *o, const struct pl_param *p)
 {
     const struct pl_sides s = sides_of(o, p);
@@ -96,4 +102,5 @@ const struct pl_optim_type pl_optim_soap = {
     .state_floats = state_floats,
     .scratch_floats = scratch_floats,
     .step = step,
+    .eigen_side = eigen_side,
 };
