@@ -381,6 +381,9 @@ const struct pl_key pl_keys[] = {
          "which NAdamW: torch, algoperf (timm) or optax (levanter)"),
     REAL("optimizer.momentum_decay", "nan", 0, 1e6, "", "psi of torch's nadam"),
     REAL("optimizer.gamma", "nan", 0, 1e3, "", "mars: of the difference of gradients"),
+    BOOL("optimizer.exact", "auto",
+         "mars: the difference is of gradients of one batch (is_approx False): a second "
+         "gradient an update, at the weights of the one before"),
     REAL("optimizer.cautious", "nan", 0, 1, "",
          "lion: factor where step and gradient disagree; 1: off"),
     NAME("optimizer.scale", "auto", NULL,

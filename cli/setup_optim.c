@@ -51,6 +51,7 @@ static const struct member {
     MEMBER("nadam_form", NAME, nadam_form, pl_nadam_forms),
     NUMBER(momentum_decay),
     NUMBER(gamma),
+    MEMBER("exact", SWITCH, exact, NULL),
     NUMBER(cautious),
     MEMBER("scale", NAME, scale, pl_shape_scales),
     MEMBER("coefficients", NAME, coefficients, pl_ns_names),

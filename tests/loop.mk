@@ -29,3 +29,5 @@ tests_test_optim_stage_SOURCES = tests/test_optim_stage.c tests/second.c tests/s
 test_programs += tests/test_timed
 tests_test_timed_SOURCES = tests/test_timed.c tests/net_fixture.c tests/net_fixture.h
 test_scripts += tests/cli_profile.sh
+test_programs += tests/test_run_ahead
+tests_test_run_ahead_SOURCES = tests/test_run_ahead.c tests/toy.c tests/toy.h

@@ -99,6 +99,7 @@ struct pl_optim {
     enum pl_nadam_form nadam_form;
     double momentum_decay; /* nadam: psi, 4e-3 */
     double gamma;          /* mars: of the difference of gradients */
+    bool exact;            /* mars: of gradients of one batch */
     double cautious;       /* lion: factor where update and gradient disagree; 1: off */
     /* orthogonalised updates: muon, normuon, mars-shampoo, scion */
     enum pl_shape_scale scale;
@@ -157,6 +158,10 @@ struct pl_optim_type {
     int (*finish)(const struct pl_optim *o, const struct pl_device *dev,
                   const struct pl_param *p, const float *w, float *state,
                   float *scratch, double rate, float *u);
+    /* With o->exact, before the step of update n + 1 the gradient of its batch at the
+     * weights that update n's was taken at is put at state + ahead * elements; 0: not
+     * wanted. */
+    int ahead;
     /* Longest side of a matrix whose eigenvectors are taken; NULL: none are. */
     int (*eigen_side)(const struct pl_optim *o, const struct pl_param *p);
 };
@@ -209,6 +214,8 @@ int pl_optim_stage(const struct pl_optim *o, const struct pl_optim_stage *s);
 size_t pl_optim_stage_scratch(const struct pl_optim *o, const struct pl_device *dev,
                               const struct pl_param *params, int n);
 
+/* Where in tensor p's state the gradient ahead belongs (pl_optim_type); 0: none. */
+size_t pl_optim_ahead(const struct pl_optim *o, const struct pl_param *p);
 /* Bytes that LAPACK holds meanwhile, in the threads' own scratch. */
 size_t pl_optim_stage_lapack(const struct pl_optim *o, const struct pl_device *dev,
                              const struct pl_param *params, int n);

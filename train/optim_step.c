@@ -56,6 +56,12 @@ size_t pl_optim_scratch(const struct pl_optim *o, const struct pl_param *p)
     return polar.rows ? most(own, pl_ns_scratch(&ns, polar.rows, polar.cols, 1)) : own;
 }
 
+size_t pl_optim_ahead(const struct pl_optim *o, const struct pl_param *p)
+{
+    if (!o->exact || p->kind == PL_PARAM_BALANCE || apart(o, p)) return 0;
+    return (size_t)o->type->ahead * pl_param_size(p);
+}
+
 static struct pl_optim spared(const struct pl_optim *o, const struct pl_param *p)
 {
     struct pl_optim own = *o;

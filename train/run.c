@@ -61,7 +61,9 @@ static int update(struct pl_run_state *run)
         end_diverged(run);
         return 0;
     }
-    rc = pl_run_apply(run, n, &row);
+    rc = pl_run_ahead(run, n);
+    if (!rc) rc = pl_run_apply(run, n, &row);
+    if (!rc) rc = pl_run_ahead_keep(run, n);
     if (rc) return rc;
     if (!isfinite(row.grad_norm) || !isfinite(row.update_norm)) {
         end_diverged(run);

@@ -315,7 +315,7 @@ int pl_run_memory(const struct pl_run_spec *spec, struct pl_run_memory *out)
     for (int s = 0; s < plan.n_stages; s++) {
         m.weights += plan.stages[s].floats;
         m.versions += pl_wstage_floats(&plan.stages[s]) - plan.stages[s].floats;
-        m.gradients += plan.stages[s].floats;
+        m.gradients += plan.stages[s].floats * (1 + pl_run_looks_ahead(spec));
         m.state += plan.state_floats[s];
     }
     if (spec->diagnose) m.scratch += pl_run_diagnose_floats(&plan);

@@ -37,6 +37,7 @@ static int open_all(struct pl_run_state *run)
     int rc = pl_wstore_open(&run->store, spec->device, plan->n_stages, plan->stages);
     if (!rc) rc = open_blocks(run);
     if (!rc) rc = pl_run_diagnose_open(run);
+    if (!rc) rc = pl_run_ahead_open(run);
     if (rc) return rc;
     float **initial = PL_NEW(plan->n_stages, float *);
     for (int s = 0; s < plan->n_stages; s++)
@@ -84,6 +85,7 @@ void pl_run_state_close(struct pl_run_state *run)
     for (int i = 0; i < 5; i++)
         if (blocks[i]) dev->release(blocks[i]);
     pl_run_diagnose_close(run);
+    pl_run_ahead_close(run);
     pl_run_routing_close(run);
     pl_wstore_close(&run->store);
     free(run->grads);

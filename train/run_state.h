@@ -38,6 +38,7 @@ struct pl_run_state { /* owned: pl_run_state_close */
     struct pl_wstore store;
     float **grads;      /* [stages] also holds y during an evaluation */
     float **state;      /* [stages] optimizer's, then corrector's; NULL: none */
+    float **ahead;      /* [stages] gradients of the next batch; NULL: not wanted */
     float *u, *scratch; /* one stage's update; rule's scratch */
     float *spare;       /* floats of the largest stage; NULL: not queue */
     const float **forward, **backward; /* [stages] pointers of the current microbatch */
@@ -88,6 +89,16 @@ int pl_run_batch(struct pl_run_state *run, int64_t first, int from, int B,
                  struct pl_batch *out);
 /* Gradient of update n at the versions of the map; row->loss is set. */
 int pl_run_gradient(struct pl_run_state *run, int64_t n, struct pl_row *row);
+/* The same, of the batch of update `batch` in its place; only the loss is said. */
+int pl_run_gradient_of(struct pl_run_state *run, int64_t n, int64_t batch,
+                       double *loss);
+/* The gradient ahead (run_ahead.c): does the rule want it? Its memory; taken after the
+ * gradient of update n, put into the rule's state after its step. */
+bool pl_run_looks_ahead(const struct pl_run_spec *spec);
+int pl_run_ahead_open(struct pl_run_state *run);
+void pl_run_ahead_close(struct pl_run_state *run);
+int pl_run_ahead(struct pl_run_state *run, int64_t n);
+int pl_run_ahead_keep(struct pl_run_state *run, int64_t n);
 /* Clip, optimizer, corrector; the rest of the row. */
 int pl_run_apply(struct pl_run_state *run, int64_t n, struct pl_row *row);
 /* The part after clipping of one stage; *updates and *stale += squares of its norms. */

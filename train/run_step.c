@@ -130,7 +130,7 @@ static int common_versions(struct pl_run_state *run, const struct group *g,
     return rc;
 }
 
-int pl_run_gradient(struct pl_run_state *run, int64_t n, struct pl_row *row)
+int pl_run_gradient_of(struct pl_run_state *run, int64_t n, int64_t batch, double *sum)
 {
     const struct pl_run_spec *spec = run->spec;
     const int parts = pl_run_fused(spec, n) ? 1 : spec->versions->m;
@@ -139,19 +139,25 @@ int pl_run_gradient(struct pl_run_state *run, int64_t n, struct pl_row *row)
     for (int s = 0; s < run->plan.n_stages && !rc; s++)
         rc = spec->device->zero(run->grads[s],
                                 sizeof(float) * run->plan.stages[s].floats);
-    pl_run_routing_begin(run);
-    row->loss = 0;
+    *sum = 0;
     const bool queue = spec->fidelity == PL_FIDELITY_QUEUE;
     for (int i = 0; i < parts && !rc; i++) {
         const struct group g = {.micro = n * spec->versions->m + i,
-                                .first = n * spec->batch + (int64_t)i * B,
+                                .first = batch * spec->batch + (int64_t)i * B,
                                 .count = B,
                                 .scale = 1.0 / parts};
         double loss = 0;
         rc = (queue ? common_versions : own_versions)(run, &g, &loss);
-        row->loss += loss / parts;
+        *sum += loss / parts;
     }
-    if (!rc) pl_run_gather(run, run->grads, &row->loss);
+    if (!rc) pl_run_gather(run, run->grads, sum);
+    return rc;
+}
+
+int pl_run_gradient(struct pl_run_state *run, int64_t n, struct pl_row *row)
+{
+    pl_run_routing_begin(run);
+    int rc = pl_run_gradient_of(run, n, n, &row->loss);
     pl_run_routing_row(run, row);
     return rc;
 }
