@@ -42,7 +42,7 @@ agree muon auto; ok $? "auto, nan and 0 are what is not given"
 # Switches do something, each alone.
 for set in nesterov=no momentum_form=sum:same scale=moonlight coefficients=polar-express ns_steps=3 \
   coefficients=svd decay_form=after decay_form=cautious decay_factor=constant fused_qkv=yes \
-  eps_form=uncorrected aux_decay=0.5 ns_clamp=yes:same \
+  eps_form=uncorrected aux_decay=0.5 aux_beta1=0.5 ns_clamp=yes:same ns_precision=bf16 \
   tensors=all decay_spares=tables; do
   key=${set%:same}
   rm -f s.h5
@@ -59,6 +59,8 @@ for form in algoperf optax; do
   ok $? "nadamw, $form"
 done
 differ algoperf optax; ok $? "which are two rules"
+train exact --set optimizer.name=mars --set optimizer.exact=yes && differ mars exact
+ok $? "mars, exact"
 train lion2 --set optimizer.name=lion --set optimizer.cautious=0 && differ lion lion2
 ok $? "cautious lion"
 train sign --set optimizer.name=scion --set optimizer.lmo_hidden=sign && differ scion sign
@@ -67,6 +69,9 @@ ok $? "scion with another norm"
 # What is not read.
 train u --set optimizer.name=lion --set optimizer.momentum=0.5
 grep -q 'optimizer.momentum has no effect on optimizer.name lion' u.err; ok $? "lion has no momentum"
+train muonb --set optimizer.name=muon --set optimizer.beta1=0.5
+grep -q 'optimizer.beta1 has no effect on optimizer.name muon' muonb.err
+ok $? "muon's AdamW part has aux_beta1"
 train v --set optimizer.name=sgd --set optimizer.momentum=0.5
 ! grep -q 'no effect' v.err; ok $? "sgd has"
 cat small.yaml - > axes.yaml <<'Y'
