@@ -2,7 +2,7 @@
  *   (J'J + lambda diag J'J) du = -J'r, lambda down after success, up after failure;
  * a component that the step would push out of its range rests on the edge. Leaving
  * entry i out changes its residual to r_i / (1 - h_i), h_i = J_i (J'J)^-1 J_i'. */
-#include "cli/fit.h"
+#include "cli/fit_keys.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -12,7 +12,6 @@
 #include "base/mem.h"
 
 enum { SCAN = 7, STEPS = 60, LEAVE_OUT = 4 };
-static const double smallest_time = 1e-9, largest_time = 1; /* s, of a duration key */
 
 struct solver {
     struct pl_fit *fit;
@@ -22,108 +21,7 @@ struct solver {
     double done, planned; /* evaluations, for the progress */
 };
 
-/* Keys */
-
-static bool can_fit(const struct pl_key *key)
-{
-    return key->type == PL_KEY_REAL || key->type == PL_KEY_TIME;
-}
-
-static int fail_key(const char *name)
-{
-    const char *names[512];
-    int n = 0;
-    for (const struct pl_key *k = pl_keys; k->name; k++) {
-        if (!strcmp(k->name, name))
-            return pl_fail(PL_EUSAGE,
-                           "--fit: %s cannot be fitted, expected keys with one real "
-                           "number or one duration, such as cluster.gpu.gemm_fraction",
-                           name);
-        if (can_fit(k) && n < 511) names[n++] = k->name;
-    }
-    names[n] = NULL;
-    const char *nearest = pl_nearest(name, names);
-    return pl_fail(PL_EUSAGE, "--fit: unknown key '%s'%s%s%s", name,
-                   nearest ? ", did you mean '" : ", 'pipelag config --keys' lists all",
-                   nearest ? nearest : "", nearest ? "'?" : "");
-}
-
-static double get(const struct pl_config *config, const struct pl_key *key)
-{
-    return key->type == PL_KEY_TIME ? pl_seconds(pl_config_time(config, key->name))
-                                    : pl_config_real(config, key->name);
-}
-
-static int add_key(struct pl_fit *fit, const char *name)
-{
-    const struct pl_key *key = pl_keys;
-    while (key->name && (strcmp(key->name, name) || !can_fit(key))) key++;
-    if (!key->name) return fail_key(name);
-    for (int i = 0; i < fit->n_keys; i++)
-        if (fit->key[i].key == key)
-            return pl_fail(PL_EUSAGE, "--fit: %s is given twice", name);
-    if (fit->n_keys == PL_MAX_FIT)
-        return pl_fail(PL_EUSAGE, "--fit: more than %d keys", PL_MAX_FIT);
-    for (int i = 0; i < fit->data->n_keys; i++)
-        if (!strcmp(fit->data->key[i], name))
-            return pl_fail(PL_EUSAGE, "--fit: %s is a column of %s", name,
-                           fit->data->path);
-    struct pl_fit_key *k = &fit->key[fit->n_keys++];
-    bool time = key->type == PL_KEY_TIME;
-    *k = (struct pl_fit_key){.key = key,
-                             .min = time ? smallest_time : key->min,
-                             .max = time ? largest_time : key->max,
-                             .log = time || key->min > 0};
-    k->before = get(fit->data->row[0].config, key);
-    for (int i = 1; i < fit->data->n; i++)
-        if (get(fit->data->row[i].config, key) != k->before) k->before = NAN;
-    return PL_OK;
-}
-
-static int add_keys(struct pl_fit *fit, const char *list)
-{
-    char *text = pl_strdup(list), *save = NULL;
-    int rc = PL_OK;
-    for (char *name = strtok_r(text, ", ", &save); name && !rc;
-         name = strtok_r(NULL, ", ", &save))
-        rc = add_key(fit, name);
-    if (!rc && !fit->n_keys)
-        rc = pl_fail(PL_EUSAGE, "--fit: no key, expected KEY[,KEY]");
-    free(text);
-    return rc;
-}
-
-static double value_at(const struct pl_fit_key *k, double u)
-{
-    if (u <= 0) return k->min;
-    if (u >= 1) return k->max;
-    return k->log ? k->min * pow(k->max / k->min, u) : k->min + u * (k->max - k->min);
-}
-
-static double place_of(const struct pl_fit_key *k, double value)
-{
-    double u = k->log ? log(value / k->min) / log(k->max / k->min)
-                      : (value - k->min) / (k->max - k->min);
-    return u >= 0 && u <= 1 ? u : .5; /* NaN, or a duration of 0 */
-}
-
 /* Residuals */
-
-static int set_keys(struct pl_fit *fit, const double *u)
-{
-    int rc = PL_OK;
-    for (int k = 0; k < fit->n_keys && !rc; k++) {
-        const struct pl_key *key = fit->key[k].key;
-        double value = value_at(&fit->key[k], u[k]);
-        char *text = key->type == PL_KEY_TIME ? pl_printf("%.0f ps", value * 1e12)
-                                              : pl_printf("%.17g", value);
-        for (int i = 0; i < fit->data->n && !rc; i++)
-            rc =
-                pl_config_set_value(fit->data->row[i].config, key->name, text, "--fit");
-        free(text);
-    }
-    return rc;
-}
 
 /* Predicted times of all entries. */
 static int predict(const struct pl_fit *fit, double *seconds)
@@ -146,7 +44,7 @@ static int predict(const struct pl_fit *fit, double *seconds)
 static int residuals(struct solver *s, const double *u, double *r)
 {
     struct pl_fit *fit = s->fit;
-    int rc = set_keys(fit, u);
+    int rc = pl_fit_keys_set(fit, u);
     if (!rc) rc = predict(fit, r);
     for (int i = 0; i < fit->n && !rc; i++) r[i] = log(r[i] / fit->entry[i].measured);
     fit->evaluations++;
@@ -178,7 +76,7 @@ static int jacobian(struct solver *s)
             rc = pl_fail(PL_ECONFIG,
                          "--fit: no measured time of %s depends on %s near %.6g",
                          s->fit->data->path, s->fit->key[k].key->name,
-                         value_at(&s->fit->key[k], s->u[k]));
+                         pl_fit_key_value(&s->fit->key[k], s->u[k]));
     }
     return rc;
 }
@@ -325,10 +223,10 @@ static int run(struct solver *s)
 {
     struct pl_fit *fit = s->fit;
     int rc = minimise(s);
-    if (!rc) rc = set_keys(fit, s->u);
+    if (!rc) rc = pl_fit_keys_set(fit, s->u);
     if (rc) return rc;
     for (int k = 0; k < fit->n_keys; k++) {
-        fit->key[k].value = value_at(&fit->key[k], s->u[k]);
+        fit->key[k].value = pl_fit_key_value(&fit->key[k], s->u[k]);
         fit->key[k].edge = at_edge(s->u[k]);
     }
     for (int i = 0; i < fit->n; i++)
@@ -347,7 +245,7 @@ static int solve_keys(struct pl_fit *fit)
                        .J = PL_NEW(n * (size_t)fit->n_keys, double),
                        .planned = fit->n_keys * SCAN + 5 * (fit->n_keys + 1)};
     for (int k = 0; k < fit->n_keys; k++)
-        s.u[k] = place_of(&fit->key[k], fit->key[k].before);
+        s.u[k] = pl_fit_key_place(&fit->key[k], fit->key[k].before);
     pl_progress_begin("calibrate", s.planned, "fits");
     int rc = run(&s);
     pl_progress_end();
@@ -375,7 +273,7 @@ static void add_entries(struct pl_fit *fit)
 int pl_fit_new(struct pl_measured *data, const char *keys, struct pl_fit *out)
 {
     struct pl_fit made = {.data = data};
-    int rc = keys ? add_keys(&made, keys) : PL_OK;
+    int rc = keys ? pl_fit_keys_add(&made, keys) : PL_OK;
     if (rc) return rc;
     add_entries(&made);
     double *seconds = PL_NEW(made.n, double);

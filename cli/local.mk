@@ -31,6 +31,6 @@ noinst_LIBRARIES += %D%/libcli.a
 %C%_libcli_a_SOURCES += %D%/cmd_trace.c %D%/cmd_figure.c
 %C%_libcli_a_SOURCES += %D%/cmd_cluster.c %D%/print_cluster.c %D%/print_cluster.h \
   %D%/print_place.c %D%/print_place.h
-%C%_libcli_a_SOURCES += %D%/cmd_calibrate.c %D%/measured.c %D%/measured.h %D%/fit.c %D%/fit.h \
+%C%_libcli_a_SOURCES += %D%/cmd_calibrate.c %D%/measured.c %D%/measured.h %D%/fit.c %D%/fit.h %D%/fit_keys.c %D%/fit_keys.h \
   %D%/print_fit.c %D%/print_fit.h
 %C%_libcli_a_SOURCES += %D%/cmd_profile.c %D%/print_profile.c %D%/print_profile.h
