@@ -30,5 +30,5 @@ include tests/plan.mk
 check_PROGRAMS += $(test_programs)
 TESTS += $(test_programs) $(test_scripts)
 EXTRA_DIST += $(test_scripts) tests/tap.sh tests/run-golden.sh tests/runner.h \
-  tests/cluster_case.h tests/custom_case.h tests/sim_case.h tests/trace_sample.h \
+  tests/cluster_case.h tests/config_case.h tests/sweep_case.h tests/custom_case.h tests/sim_case.h tests/trace_sample.h \
   tests/work_case.h

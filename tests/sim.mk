@@ -10,7 +10,7 @@ test_scripts += tests/cli_sim.sh tests/cli_links.sh tests/cli_roofline.sh tests/
   tests/golden/sim-interleaved.test tests/golden/sim-pipedream.test \
   tests/golden/sim-zb-v.test
 
-test_programs += tests/test_cluster tests/test_cluster_import tests/test_collective
+test_programs += tests/test_cluster tests/test_place tests/test_cluster_import tests/test_collective
 test_scripts += tests/cli_cluster.sh
 EXTRA_DIST += tests/topo/dgx1-v100.txt tests/topo/dgx1-v100.xml \
   tests/topo/h100-nvswitch.txt tests/topo/h100-nvswitch.xml tests/topo/l40s-pcie.txt \

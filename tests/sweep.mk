@@ -1,3 +1,3 @@
 # tests of `pipelag sweep`
-test_programs += tests/test_sweep
+test_programs += tests/test_sweep tests/test_sweep_query
 test_scripts += tests/cli_sweep.sh

@@ -9,38 +9,8 @@
 #include "base/config.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "tests/config_case.h"
 #include "tests/runner.h"
-
-static char path[] = "/tmp/pipelag-config-XXXXXX";
-
-static void enter(void)
-{
-    int fd = mkstemp(path);
-    ck_assert_int_ge(fd, 0);
-    close(fd);
-}
-
-static void leave(void)
-{
-    unlink(path);
-}
-
-static int load_text(struct pl_config *config, const char *text)
-{
-    unlink(path); /* truncating in place makes ext4 flush each time */
-    FILE *out = fopen(path, "w");
-    ck_assert_ptr_nonnull(out);
-    fputs(text, out);
-    fclose(out);
-    return pl_config_load(config, path);
-}
-
-static int n_keys(void)
-{
-    int n = 0;
-    while (pl_keys[n].name) n++;
-    return n;
-}
 
 START_TEST(misspelled_key_is_named)
 {

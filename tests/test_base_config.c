@@ -13,38 +13,8 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/rng.h"
+#include "tests/config_case.h"
 #include "tests/runner.h"
-
-static char path[] = "/tmp/pipelag-config-XXXXXX";
-
-static void enter(void)
-{
-    int fd = mkstemp(path);
-    ck_assert_int_ge(fd, 0);
-    close(fd);
-}
-
-static void leave(void)
-{
-    unlink(path);
-}
-
-static int load_text(struct pl_config *config, const char *text)
-{
-    unlink(path); /* truncating in place makes ext4 flush each time */
-    FILE *out = fopen(path, "w");
-    ck_assert_ptr_nonnull(out);
-    fputs(text, out);
-    fclose(out);
-    return pl_config_load(config, path);
-}
-
-static int n_keys(void)
-{
-    int n = 0;
-    while (pl_keys[n].name) n++;
-    return n;
-}
 
 /* Equal in every value, title, seed, and in every value of every arm. */
 static bool same_values(const struct pl_config *a, const struct pl_config *b)

@@ -11,31 +11,8 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/rng.h"
+#include "tests/config_case.h"
 #include "tests/runner.h"
-
-static char path[] = "/tmp/pipelag-yaml-XXXXXX";
-
-static void enter(void)
-{
-    int fd = mkstemp(path);
-    ck_assert_int_ge(fd, 0);
-    close(fd);
-}
-
-static void leave(void)
-{
-    unlink(path);
-}
-
-static int load_bytes(struct pl_config *config, const char *data, size_t n)
-{
-    unlink(path); /* truncating in place makes ext4 flush each time */
-    FILE *out = fopen(path, "w");
-    ck_assert_ptr_nonnull(out);
-    ck_assert_uint_eq(fwrite(data, 1, n, out), n);
-    fclose(out);
-    return pl_config_load(config, path);
-}
 
 /* Text, and the message after "FILE:". */
 static const struct {
@@ -115,7 +92,7 @@ static const struct {
 START_TEST(bad_text_gets_one_line)
 {
     struct pl_config *config = pl_config_new();
-    int rc = load_bytes(config, bad[_i].text, strlen(bad[_i].text));
+    int rc = load_text(config, bad[_i].text);
     char *expected = pl_printf("%s:%s", path, bad[_i].message);
     ck_assert_msg(rc == PL_ECONFIG, "%s: %d", bad[_i].text, rc);
     ck_assert_str_eq(pl_error_text(), expected);
@@ -134,8 +111,7 @@ START_TEST(keys_in_both_forms)
                          : pl_printf("'%s': '%s'", k->name, k->fallback)};
     for (int i = 0; i < 2; i++) {
         struct pl_config *config = pl_config_new();
-        ck_assert_msg(!load_bytes(config, text[i], strlen(text[i])), "%s",
-                      pl_error_text());
+        ck_assert_msg(!load_text(config, text[i]), "%s", pl_error_text());
         ck_assert(pl_config_given(config, k->name));
         ck_assert_int_eq(strncmp(pl_config_where(config, k->name), path, strlen(path)),
                          0);
@@ -152,7 +128,7 @@ START_TEST(every_key_wants_a_scalar)
     for (int list = 0; list < 2; list++) {
         char *text = pl_printf("%s: %s", pl_keys[_i].name, list ? "[[1]]" : "{a: 1}");
         struct pl_config *config = pl_config_new();
-        ck_assert_int_eq(load_bytes(config, text, strlen(text)), PL_ECONFIG);
+        ck_assert_int_eq(load_text(config, text), PL_ECONFIG);
         ck_assert_msg(strstr(pl_error_text(), "expected one value for"), "%s",
                       pl_error_text());
         free(text);
@@ -170,8 +146,7 @@ START_TEST(accepted_text)
         "axes:\n", "axes: {}",     "%YAML 1.1\n---\n{}\n"};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         struct pl_config *config = pl_config_new();
-        ck_assert_msg(!load_bytes(config, texts[i], strlen(texts[i])), "%zu: %s", i,
-                      pl_error_text());
+        ck_assert_msg(!load_text(config, texts[i]), "%zu: %s", i, pl_error_text());
         ck_assert_int_eq(pl_config_n_seeds(config), 1);
         ck_assert_uint_eq(pl_config_seed(config, 0), 1);
         ck_assert_int_eq(pl_config_n_arms(config), 1);
@@ -189,7 +164,7 @@ START_TEST(aliases_and_lists)
                                "axes: {a: {x: {schedule: *s}, \"no\": }}\n";
     struct pl_config *config = pl_config_new(), *arm;
     int n;
-    ck_assert_msg(!load_bytes(config, text, strlen(text)), "%s", pl_error_text());
+    ck_assert_msg(!load_text(config, text), "%s", pl_error_text());
     ck_assert_int_eq(pl_config_int(config, "train.seq"), 4);
     ck_assert(pl_config_bool(config, "train.replay"));
     const pl_tick *ticks = pl_config_times(config, "cost.backward", &n);
@@ -258,7 +233,7 @@ START_TEST(too_many_arms)
         p += sprintf(p, "}\n");
     }
     struct pl_config *config = pl_config_new();
-    ck_assert_int_eq(load_bytes(config, text, strlen(text)), PL_ECONFIG);
+    ck_assert_int_eq(load_text(config, text), PL_ECONFIG);
     ck_assert_ptr_nonnull(strstr(pl_error_text(), "more than 10000 arms"));
     pl_config_free(config);
     free(text);

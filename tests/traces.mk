@@ -1,5 +1,5 @@
 # tests of traces/ and of the commands trace and figure
-test_programs += tests/test_trace tests/test_trace_damage tests/test_figure \
+test_programs += tests/test_trace tests/test_trace_damage tests/test_figure tests/test_ascii \
   tests/test_perfetto
 check_PROGRAMS += tests/make_trace
 test_scripts += tests/cli_trace.sh tests/cli_perfetto.sh tests/h5py.sh
