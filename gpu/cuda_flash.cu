@@ -7,6 +7,8 @@
  * is masked left out. */
 #include "gpu/cuda_flash.cuh"
 
+#include <limits.h>
+
 enum { MT = 2, COLS = 64, THREADS = PL_FLASH_ROWS / (16 * MT) * PL_WARP };
 
 /* One tile of keys: s becomes p = exp(scale s - max); sum is this lane's share of its
@@ -62,6 +64,17 @@ static __device__ inline void finish_rows(const struct flash *a, float *lse, int
         }
 }
 
+/* Begin to copy the keys from col on of kv head `key`, and behind them their values. */
+template <int D>
+static __device__ inline void load_keys(const struct flash *a, int b, int key, int col,
+                                        bf16 *tiles)
+{
+    const bf16 *k = a->qkv + flash_at(a, b, key);
+    flash_load<D, COLS, THREADS>(a, tiles, k, a->width, col);
+    flash_load<D, COLS, THREADS>(a, tiles + COLS * D, k + a->s.kv_heads * a->s.head_dim,
+                                 a->width, col);
+}
+
 /* Grid (tiles of queries, heads, B). Key 0 is in every row's past, so that max is
  * finite after the first tile. */
 template <int D>
@@ -71,25 +84,21 @@ static __global__ void __launch_bounds__(THREADS) flash_kernel(struct flash a)
     bf16 *q = (bf16 *)shared, *buffers = q + PL_FLASH_ROWS * D;
     int first = (int)(gridDim.x - 1 - blockIdx.x) * PL_FLASH_ROWS; /* longest first */
     int h = (int)blockIdx.y, b = (int)blockIdx.z, row = first + 16 * MT * flash_warp();
-    const bf16 *k = a.qkv + flash_at(&a, b, a.s.heads + h / (a.s.heads / a.s.kv_heads));
-    const bf16 *v = k + a.s.kv_heads * a.s.head_dim;
-    int end = min(first + PL_FLASH_ROWS, a.s.T);
+    int key = a.s.heads + h / (a.s.heads / a.s.kv_heads);
+    int last = min(first + PL_FLASH_ROWS, a.s.T) - 1;
     flash_load<D, PL_FLASH_ROWS, THREADS>(&a, q, a.qkv + flash_at(&a, b, h), a.width,
                                           first);
-    flash_load<D, COLS, THREADS>(&a, buffers, k, a.width, 0);
-    flash_load<D, COLS, THREADS>(&a, buffers + COLS * D, v, a.width, 0);
+    load_keys<D>(&a, b, key, 0, buffers);
     q += 16 * MT * flash_warp() * D;
     float o[MT][D / 8][4] = {}, sum[MT][2] = {}, max[MT][2];
     for (int i = 0; i < MT; i++) max[i][0] = max[i][1] = -INFINITY;
-    for (int j = 0, use = 0; j < end; j += COLS, use ^= 1) {
+    for (int j = 0; j <= last; j += COLS) {
         pl_copy_wait();
         __syncthreads(); /* this tile is there, the one before is read */
-        bf16 *keys = buffers + use * 2 * COLS * D,
-             *next = buffers + (use ^ 1) * 2 * COLS * D;
-        if (j + COLS < end) {
-            flash_load<D, COLS, THREADS>(&a, next, k, a.width, j + COLS);
-            flash_load<D, COLS, THREADS>(&a, next + COLS * D, v, a.width, j + COLS);
-        }
+        const bf16 *keys = buffers + j / COLS % 2 * 2 * COLS * D;
+        if (j + COLS <= last)
+            load_keys<D>(&a, b, key, j + COLS,
+                         buffers + (j / COLS + 1) % 2 * 2 * COLS * D);
         if (j > row + 16 * MT - 1) continue;
         float s[MT][COLS / 8][4] = {};
         flash_scores<D, MT, COLS>(s, q, keys);
@@ -114,14 +123,21 @@ struct flash pl_flash_of(const struct pl_attention_shape *shape, const bf16 *qkv
     return a;
 }
 
+bool pl_cuda_flash_takes(const struct pl_attention_shape *s)
+{
+    size_t width = ((size_t)s->heads + 2 * (size_t)s->kv_heads) * (size_t)s->head_dim;
+    return s->head_dim % 8 == 0 && s->head_dim <= 128 && s->B <= 65535 &&
+           s->heads <= 65535 && ((size_t)s->T + PL_FLASH_ROWS) * width <= INT_MAX;
+}
+
 int pl_flash_check(const struct pl_attention_shape *s)
 {
-    if (pl_cuda_flash_takes(s) && s->B <= 65535 && s->heads <= 65535) return 0;
+    if (pl_cuda_flash_takes(s)) return 0;
     return pl_cuda.host->fail(
         PL_EUNSUP,
-        "device cuda: bf16 attention of B %d, %d heads, head size "
-        "%d: at most 65535, 65535 and 128, a multiple of 8",
-        s->B, s->heads, s->head_dim);
+        "device cuda: bf16 attention of B %d, T %d, %d heads, head size %d: at most "
+        "65535 sequences and heads, 128, a multiple of 8, and 2^31 elements a sequence",
+        s->B, s->T, s->heads, s->head_dim);
 }
 
 int pl_flash_shared(const void *kernel, size_t bytes, const char *what)
@@ -130,11 +146,6 @@ int pl_flash_shared(const void *kernel, size_t bytes, const char *what)
         cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                              (int)bytes),
         what);
-}
-
-bool pl_cuda_flash_takes(const struct pl_attention_shape *shape)
-{
-    return shape->head_dim % 8 == 0 && shape->head_dim <= 128;
 }
 
 template <int D> static int forward(const struct flash *a)

@@ -54,7 +54,8 @@ static __device__ inline size_t flash_out_at(const struct flash *a, int b, int h
 }
 
 /* Begin to copy rows first .. first + ROWS - 1 of x, ld elements apart, into a tile;
- * zeros from row T and from column head_dim on. */
+ * zeros from row T and from column head_dim on. Offsets within a sequence are int, as
+ * registers are few. */
 template <int D, int ROWS, int THREADS>
 static __device__ inline void flash_load(const struct flash *a, bf16 *tile,
                                          const bf16 *x, int ld, int first)
@@ -64,20 +65,26 @@ static __device__ inline void flash_load(const struct flash *a, bf16 *tile,
     int chunk = (int)threadIdx.x % CHUNKS, row = (int)threadIdx.x / CHUNKS;
     int rows = 8 * chunk < a->s.head_dim ? a->s.T - first - row : 0;
     tile += row * D + 8 * (chunk ^ row % 8);
-    x += (size_t)(first + row) * ld + 8 * chunk;
+    int from = (first + row) * ld + 8 * chunk;
 #pragma unroll
-    for (int r = 0; r < ROWS; r += STEP)
-        pl_copy_async<16>(tile + r * D, x + (size_t)r * ld, r < rows);
+    for (int r = 0; r < ROWS; r += STEP, from += STEP * ld)
+        pl_copy_async<16>(tile + r * D, x + from, r < rows);
 }
 
-/* Where a lane's row for ldmatrix is in 16 rows and two chunks of a tile; the chunks 2k
- * and 2k + 1 are at this ^ 16 k. `tall`: the matrices one below the other first, as for
- * the first factor and for the transposed second one. */
+/* Where a lane's row for ldmatrix is in 16 rows and two chunks of a tile. `tall`: the
+ * matrices one below the other first, as for the first factor and for the transposed
+ * second one. */
 template <int D> static __device__ inline int flash_lane_at(bool tall)
 {
     int lane = flash_lane(), half = lane / 8 % 2, other = lane / 16;
     int row = lane % 8 + 8 * (tall ? half : other), chunk = tall ? other : half;
     return row * D + 8 * (chunk ^ row % 8);
+}
+
+/* Chunks 2k and 2k + 1 of the row at `at`: the swizzle is within 8 chunks. */
+static __device__ inline int flash_pair(int at, int k)
+{
+    return (at ^ 16 * (k % 4)) + 64 * (k / 4);
 }
 
 /* s (16 MT, COLS) += x y^T: x this warp's rows of a tile, y a tile of COLS rows. */
@@ -91,10 +98,10 @@ static __device__ inline void flash_scores(float s[MT][COLS / 8][4], const bf16 
         unsigned xs[MT][4], ys[4];
 #pragma unroll
         for (int i = 0; i < MT; i++)
-            pl_ldmatrix(xs[i], x + 16 * i * D + (x_at ^ 16 * k));
+            pl_ldmatrix(xs[i], x + 16 * i * D + flash_pair(x_at, k));
 #pragma unroll
         for (int j = 0; j < COLS / 16; j++) {
-            pl_ldmatrix(ys, y + 16 * j * D + (y_at ^ 16 * k));
+            pl_ldmatrix(ys, y + 16 * j * D + flash_pair(y_at, k));
 #pragma unroll
             for (int i = 0; i < MT; i++) {
                 pl_mma(s[i][2 * j], xs[i], ys[0], ys[1]);
@@ -123,7 +130,7 @@ static __device__ inline void flash_add(float sum[MT][D / 8][4],
             }
 #pragma unroll
         for (int n = 0; n < D / 16; n++) {
-            pl_ldmatrix_trans(ys, y + 16 * k * D + (y_at ^ 16 * n));
+            pl_ldmatrix_trans(ys, y + 16 * k * D + flash_pair(y_at, n));
 #pragma unroll
             for (int i = 0; i < MT; i++) {
                 pl_mma(sum[i][2 * n], ps[i], ys[0], ys[1]);

@@ -61,28 +61,37 @@ static __global__ void flash_stat_kernel(struct flash a)
     }
 }
 
-/* The columns that stream by: tile n is rows col(n) on of query head or kv head
- * head + n / tiles. */
+/* The next columns that stream by: rows col .. of a query head or kv head. */
 struct stream {
-    int b, head, first, tiles, count;
+    int b, head, col;
 };
 
+/* On to the next tile: after the last of a head the first of the next. */
+template <int COLS>
+static __device__ inline void advance(struct stream *y, int first, int end)
+{
+    y->col += COLS;
+    if (y->col >= end) {
+        y->col = first;
+        y->head++;
+    }
+}
+
 template <int D, bool KEYS>
-static __device__ inline void load_columns(const struct flash *a,
-                                           const struct stream *s, int n, bf16 *tiles,
-                                           float2 *stats)
+static __device__ inline void
+load_columns(const struct flash *a, const struct stream *y, bf16 *tiles, float2 *stats)
 {
     constexpr int COLS = shape<D, KEYS>::COLS, THREADS = shape<D, KEYS>::THREADS;
-    int head = s->head + n / s->tiles, col = s->first + n % s->tiles * COLS;
-    const bf16 *one = a->qkv + flash_at(a, s->b, head);
-    const bf16 *two = KEYS ? a->dout + flash_out_at(a, s->b, head)
+    const bf16 *one = a->qkv + flash_at(a, y->b, y->head);
+    const bf16 *two = KEYS ? a->dout + flash_out_at(a, y->b, y->head)
                            : one + a->s.kv_heads * a->s.head_dim;
-    flash_load<D, COLS, THREADS>(a, tiles, one, a->width, col);
+    flash_load<D, COLS, THREADS>(a, tiles, one, a->width, y->col);
     flash_load<D, COLS, THREADS>(a, tiles + COLS * D, two,
-                                 KEYS ? a->out_width : a->width, col);
+                                 KEYS ? a->out_width : a->width, y->col);
     int t = (int)threadIdx.x;
     if (KEYS && t < COLS)
-        pl_copy_async<8>(stats + t, stat_at(a, s->b, head, col + t), col + t < a->s.T);
+        pl_copy_async<8>(stats + t, stat_at(a, y->b, y->head, y->col + t),
+                         y->col + t < a->s.T);
 }
 
 /* s becomes p, dp becomes p (dp - D). The statistics are those of the columns (KEYS) or
@@ -121,18 +130,17 @@ static __global__ void __launch_bounds__(shape<D, KEYS>::THREADS)
     int first = (int)(KEYS ? blockIdx.x : gridDim.x - 1 - blockIdx.x) * PL_FLASH_ROWS;
     int mine = (int)blockIdx.y, b = (int)blockIdx.z, group = a.s.heads / a.s.kv_heads;
     int row = first + 16 * MT * flash_warp();
-    struct stream y = {b, KEYS ? mine * group : a.s.heads + mine / group,
-                       KEYS ? first : 0, 0, 0};
-    int end = KEYS ? a.s.T : min(first + PL_FLASH_ROWS, a.s.T);
-    y.tiles = (end - y.first + COLS - 1) / COLS;
-    y.count = KEYS ? y.tiles * group : y.tiles;
+    int begin = KEYS ? first : 0,
+        end = KEYS ? a.s.T : min(first + PL_FLASH_ROWS, a.s.T);
+    struct stream y = {b, KEYS ? mine * group : a.s.heads + mine / group, begin};
+    const int past = KEYS ? y.head + group : y.head + 1; /* the last head */
     size_t at = flash_at(&a, b, KEYS ? a.s.heads + mine : mine);
     const bf16 *from2 = KEYS ? a.qkv + at + a.s.kv_heads * a.s.head_dim
                              : a.dout + flash_out_at(&a, b, mine);
     flash_load<D, PL_FLASH_ROWS, THREADS>(&a, x, a.qkv + at, a.width, first);
     flash_load<D, PL_FLASH_ROWS, THREADS>(&a, x2, from2, KEYS ? a.width : a.out_width,
                                           first);
-    load_columns<D, KEYS>(&a, &y, 0, tiles, stats);
+    load_columns<D, KEYS>(&a, &y, tiles, stats);
     x += 16 * MT * flash_warp() * D;
     x2 += 16 * MT * flash_warp() * D;
     float2 stat[MT][2] = {};
@@ -145,14 +153,15 @@ static __global__ void __launch_bounds__(shape<D, KEYS>::THREADS)
             one[i][h] = 1;
         }
     float sum[MT][D / 8][4] = {}, sum2[KEYS ? MT : 1][KEYS ? D / 8 : 1][4] = {};
-    for (int n = 0, use = 0; n < y.count; n++, use ^= 1) {
+    for (int use = 0; y.head < past; use ^= 1) {
         pl_copy_wait();
         __syncthreads(); /* this tile is there, the one before is read */
         const bf16 *ys = tiles + use * 2 * COLS * D;
-        if (n + 1 < y.count)
-            load_columns<D, KEYS>(&a, &y, n + 1, tiles + (use ^ 1) * 2 * COLS * D,
+        int col = y.col, last = row + 16 * MT - 1;
+        advance<COLS>(&y, begin, end);
+        if (y.head < past)
+            load_columns<D, KEYS>(&a, &y, tiles + (use ^ 1) * 2 * COLS * D,
                                   stats + (use ^ 1) * COLS);
-        int col = y.first + n % y.tiles * COLS, last = row + 16 * MT - 1;
         if (KEYS ? row > col + COLS - 1 : col > last) continue;
         float s[MT][COLS / 8][4] = {}, dp[MT][COLS / 8][4] = {};
         flash_scores<D, MT, COLS>(s, x, ys);

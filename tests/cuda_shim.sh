@@ -147,7 +147,7 @@ planted 'forward: the result is not scaled down as the maximum grows' cuda_flash
 planted 'backward: no barrier after a tile has come' cuda_flash_back.cu \
     '/flash_back_kernel(struct/,/^}/{/__syncthreads();/d}'
 planted 'backward: keys see one head of their group' cuda_flash_back.cu \
-    's/y.tiles \* group/y.tiles/'
+    's/y.head + group :/y.head + 1 :/'
 planted 'backward: statistics are not waited for' cuda_flash_back.cu \
     '/pl_copy_wait();/d'
 done_testing
