@@ -103,7 +103,7 @@ static int open_parts(const struct pl_arm *arm, bool tell,
     if (pl_setup_problem_type(c)->on_data)
         rc = pl_setup_data(c, (int)pl_config_int(c, "train.seq"), &p->data);
     if (!rc) rc = pl_setup_scores(c, p->data, &p->scores, &p->bytes_per_token);
-    if (!rc) rc = pl_device_get(pl_config_text(c, "train.device"), &p->device);
+    if (!rc) rc = pl_setup_device(c, tell, &p->device);
     p->products = p->device;
     if (!rc && pl_setup_problem_type(c)->on_data)
         rc = pl_setup_precision(c, p->device, tell, &p->products);

@@ -1,7 +1,24 @@
 #include "cli/setup_precision.h"
 
+#include <string.h>
+
 #include "base/err.h"
 #include "base/log.h"
+
+int pl_setup_device(const struct pl_config *config, bool tell,
+                    const struct pl_device **out)
+{
+    static bool told;
+    const char *name = pl_config_text(config, "train.device");
+    if (strcmp(name, "auto")) return pl_device_get(name, out);
+    int rc = pl_device_get("cuda", out);
+    if (rc != PL_ENODEV) return rc;
+    if (tell && !told)
+        pl_log(PL_LOG_INFO, "%s: train.device auto is host: %s",
+               pl_config_where(config, "train.device"), pl_error_text());
+    told |= tell;
+    return pl_device_get("host", out);
+}
 
 int pl_setup_precision(const struct pl_config *config, const struct pl_device *device,
                        bool tell, const struct pl_device **out)

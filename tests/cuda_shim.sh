@@ -104,6 +104,22 @@ rm "$work"/state/*.status
 SHIM_DEVICES=0 gpu_check 1 && [ "$(grep -c 'SKIP no device: no GPU' "$work/out")" -eq 6 ]
 ok $? 'gpu-check: no GPU'
 
+# train.device auto: cuda where there is one, else host with its reason.
+printf '%s\n' 'title: auto' 'data: {source: grammar}' 'model: {layers: 2, hidden: 16, heads: 1, ffn: 8}' \
+    'train: {updates: 2, batch: 2, seq: 8, eval_sequences: 1}' \
+    'schedule: {stages: 2, microbatches: 2}' >"$work/auto.yaml"
+losses_on() { # DEVICE TRACE
+    run 0 "$PIPELAG" run --force --set train.device="$1" -o "$work/$2.h5" "$work/auto.yaml" &&
+        "$PIPELAG" trace dump "$work/$2.h5" /arms/run/seeds/1/rows | cut -d, -f3 >"$work/$2.loss"
+}
+losses_on host host && SHIM_DEVICES=0 losses_on auto none &&
+    [ "$(grep -c 'train.device auto is host: device cuda: no GPU' "$work/err")" -eq 1 ] &&
+    cmp -s "$work/host.loss" "$work/none.loss"
+ok $? 'train.device auto without a GPU: host, and one line why'
+losses_on cuda cuda && losses_on auto auto && ! grep -q 'auto is host' "$work/err" &&
+    cmp -s "$work/cuda.loss" "$work/auto.loss" && ! cmp -s "$work/host.loss" "$work/auto.loss"
+ok $? 'train.device auto with one: cuda'
+
 # planted NAME FILE SED: with this change of gpu/FILE the suite must fail.
 conformance() { link "$work"/cuda*.o && tests/test_cuda >"$work/out" 2>/dev/null; }
 complains() { grep -q '^not ok' "$work/out"; }
