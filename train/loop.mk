@@ -11,7 +11,7 @@
   %D%/correct/spike.c %D%/correct/spectrain.c %D%/correct/xpipe.c \
   %D%/correct/pipeoptim.c %D%/correct/discrepancy.c %D%/correct/nag.c %D%/correct/dcasgd.c %D%/correct/gapaware.c \
   %D%/wstore.c %D%/wstore.h %D%/run.c %D%/run.h \
-  %D%/run_state.c %D%/run_state.h %D%/run_plan.c %D%/run_step.c %D%/run_eval.c %D%/run_diagnose.c %D%/run_ahead.c %D%/run_score.c %D%/run_routing.c %D%/score.c %D%/score.h \
+  %D%/run_state.c %D%/run_state.h %D%/run_plan.c %D%/run_step.c %D%/run_eval.c %D%/run_feed.c %D%/run_diagnose.c %D%/run_ahead.c %D%/run_score.c %D%/run_routing.c %D%/score.c %D%/score.h \
   %D%/checkpoint.c %D%/checkpoint.h
 # what a run's operations take
 %C%_libtrain_a_SOURCES += %D%/profile.c %D%/profile.h %D%/machine.c

@@ -80,7 +80,7 @@ static int microbatch(struct profile *p, int64_t n, double *const *laps)
     int rc = 0;
     for (int from = 0, B; from < all && !rc; from += B) {
         B = all - from < most ? all - from : most;
-        rc = pl_run_batch(&p->run, n * p->spec->batch, from, B, &p->batch);
+        rc = pl_run_batch(&p->run, n * p->spec->batch, from, B, all, &p->batch);
         if (!rc) rc = there_and_back(p, laps);
     }
     return rc;

@@ -6,28 +6,6 @@
 
 #include "base/err.h"
 
-static int chunk_loss(struct pl_run_state *run, const struct pl_data *data,
-                      int64_t first, int B, const float *const *weights, double *loss)
-{
-    const struct pl_run_spec *spec = run->spec;
-    const size_t T = (size_t)spec->T, n = (size_t)B * T;
-    int32_t *tokens = run->host, *targets = run->host + n;
-    int rc = 0;
-    for (int b = 0; b < B && !rc; b++)
-        rc = pl_data_valid(data, first + b, spec->eval_sequences,
-                           tokens + (size_t)b * T, targets + (size_t)b * T);
-    if (!rc) rc = spec->device->upload(run->tokens, tokens, sizeof(int32_t) * n);
-    if (!rc) rc = spec->device->upload(run->targets, targets, sizeof(int32_t) * n);
-    if (rc) return rc;
-    struct pl_batch batch = {.B = B,
-                             .T = spec->T,
-                             .tokens = run->tokens,
-                             .targets = run->targets,
-                             .seed = spec->seed,
-                             .index = first};
-    return spec->problem->type->loss(spec->problem, &batch, weights, loss);
-}
-
 int pl_run_loss(struct pl_run_state *run, const struct pl_data *data,
                 const float *const *weights, double *loss)
 {
@@ -38,17 +16,24 @@ int pl_run_loss(struct pl_run_state *run, const struct pl_data *data,
         return spec->problem->type->loss(spec->problem, &batch, weights, loss);
     }
     double sum = 0;
-    for (int first = 0; first < windows; first += most) {
-        int B = windows - first < most ? windows - first : most;
+    int rc = 0;
+    for (int first = 0, B; first < windows && !rc; first += B) {
+        B = windows - first < most ? windows - first : most;
+        const int left = windows - first - B;
+        const struct pl_piece piece = {.valid = data, .first = first, .B = B};
+        const struct pl_piece next = {
+            .valid = data, .first = first + B, .B = left < most ? left : most};
+        struct pl_batch batch = {
+            .B = B, .T = spec->T, .seed = spec->seed, .index = first};
         double part = 0;
-        if (first && pl_run_stopped(spec)) return pl_fail(PL_EINTR, "interrupted");
-        int rc = chunk_loss(run, data, first, B, weights, &part);
-        if (rc) return rc;
-        pl_run_routing_add(run, (double)B / windows);
+        if (first && pl_run_stopped(spec)) rc = pl_fail(PL_EINTR, "interrupted");
+        if (!rc) rc = pl_feed_take(run, &piece, left ? &next : NULL, &batch);
+        if (!rc) rc = spec->problem->type->loss(spec->problem, &batch, weights, &part);
+        if (!rc) pl_run_routing_add(run, (double)B / windows);
         sum += part * B;
     }
     *loss = sum / windows;
-    return 0;
+    return rc;
 }
 
 /* The exact gradient at weights, where the problem has one. */

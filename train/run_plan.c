@@ -323,8 +323,8 @@ int pl_run_memory(const struct pl_run_spec *spec, struct pl_run_memory *out)
                               &m.scratch};
     for (int i = 0; i < 5; i++) *floats[i] *= sizeof(float);
     m.scratch += plan.lapack;
-    if (spec->data) /* on the host, and on the device */
-        m.tokens = 4 * sizeof(int32_t) * (size_t)plan.at_once * (size_t)spec->T;
+    if (spec->data) /* on the host, and twice on the device */
+        m.tokens = 6 * sizeof(int32_t) * (size_t)plan.at_once * (size_t)spec->T;
     m.activations = pl_problem_bytes(spec->problem);
     pl_run_plan_free(&plan);
     *out = m;

@@ -15,13 +15,10 @@
 static int surprise(struct pl_run_state *run, const int32_t *ids, int n, double *out)
 {
     const struct pl_run_spec *spec = run->spec;
-    const size_t bytes = sizeof *ids * (size_t)(n - 1);
-    struct pl_batch batch = {
-        .B = 1, .T = n - 1, .tokens = run->tokens, .targets = run->targets};
+    struct pl_batch batch = {.B = 1, .T = n - 1};
     *out = 0;
     if (n < 2) return 0;
-    int rc = spec->device->upload(run->tokens, ids, bytes);
-    if (!rc) rc = spec->device->upload(run->targets, ids + 1, bytes);
+    int rc = pl_feed_put(run, ids, n - 1, &batch);
     if (!rc) rc = spec->problem->type->loss(spec->problem, &batch, run->forward, out);
     *out *= n - 1;
     return rc;
@@ -32,7 +29,7 @@ static int ask(struct pl_run_state *run, const struct pl_question *q,
 {
     double context, best = INFINITY, best_norm = INFINITY;
     int choice = 0, choice_norm = 0;
-    int32_t *ids = run->host;
+    int32_t *ids = run->feed.line;
     memcpy(ids, q->context, sizeof *ids * (size_t)q->n_context);
     int rc = surprise(run, ids, q->n_context, &context);
     for (int i = 0; i < q->n_choices && !rc; i++) {

@@ -23,11 +23,7 @@ static int open_blocks(struct pl_run_state *run)
         if (!rc) rc = pl_run_floats(dev, run->plan.state_floats[s], &run->state[s]);
     }
     if (rc || !spec->data) return rc;
-    size_t tokens = (size_t)run->plan.at_once * (size_t)spec->T;
-    run->host = PL_NEW(2 * tokens, int32_t);
-    rc = dev->alloc(sizeof(int32_t) * tokens, (void **)&run->tokens);
-    if (!rc) rc = dev->alloc(sizeof(int32_t) * tokens, (void **)&run->targets);
-    return rc;
+    return pl_feed_open(run, (size_t)run->plan.at_once * (size_t)spec->T);
 }
 
 static int open_all(struct pl_run_state *run)
@@ -80,9 +76,8 @@ void pl_run_state_close(struct pl_run_state *run)
         if (run->grads[s]) dev->release(run->grads[s]);
         if (run->state[s]) dev->release(run->state[s]);
     }
-    void *const blocks[] = {run->u, run->scratch, run->spare, run->tokens,
-                            run->targets};
-    for (int i = 0; i < 5; i++)
+    void *const blocks[] = {run->u, run->scratch, run->spare};
+    for (int i = 0; i < 3; i++)
         if (blocks[i]) dev->release(blocks[i]);
     pl_run_diagnose_close(run);
     pl_run_ahead_close(run);
@@ -95,7 +90,7 @@ void pl_run_state_close(struct pl_run_state *run)
     free(run->norms);
     free(run->wanted);
     free(run->look);
-    free(run->host);
+    pl_feed_close(run);
     pl_run_free(&run->result);
     pl_run_plan_free(&run->plan);
 }

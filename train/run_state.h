@@ -32,6 +32,26 @@ struct pl_run_routing { /* sums over an update, or an evaluation */
     double *load; /* (layers,experts) of the problem's routers */
 };
 
+/* Sequences that are computed at once. */
+struct pl_piece {
+    const struct pl_data *valid; /* windows of its validation, or NULL: of training, */
+    int64_t first;               /* the first of them; of training: of the group */
+    int from, B;                 /* from: in this rank's part of the group */
+};
+
+/* run_feed.c; all NULL without data. */
+struct pl_feed {
+    int32_t *host; /* (2,at_once,T) */
+    int32_t *line; /* (T+1) for the caller of pl_feed_put */
+    struct pl_feed_slot {
+        struct pl_piece piece;
+        bool full; /* the device has it, or will have before what it is asked next */
+        int32_t *tokens; /* device: (B,T) tokens, then (B,T) targets */
+    } slot[2];
+    int now; /* the one in use */
+    struct pl_piece next;
+};
+
 struct pl_run_state { /* owned: pl_run_state_close */
     const struct pl_run_spec *spec;
     struct pl_run_plan plan;
@@ -44,8 +64,8 @@ struct pl_run_state { /* owned: pl_run_state_close */
     const float **forward, **backward; /* [stages] pointers of the current microbatch */
     float **wanted;                    /* [stages] where its gradients go */
     double *norms, norm; /* [stages] gradient norms of the current update; of all */
-    int32_t *host, *tokens, *targets; /* (at_once,T): host 2x, device */
-    struct pl_look_args *look;        /* [stages] of the current stretch */
+    struct pl_feed feed;
+    struct pl_look_args *look; /* [stages] of the current stretch */
     struct pl_diagnosis diagnosis;
     struct pl_run_routing routing;
     int segment;                 /* current stretch, -1 before the first */
@@ -83,9 +103,10 @@ int pl_run_floats(const struct pl_device *dev, size_t n, float **out);
 /* Enter the stretch that update n belongs to, if it is not the current one. */
 int pl_run_enter(struct pl_run_state *run, int64_t n, bool resumed);
 
-/* Sequences from ... from+B-1 of this rank's part of the group that begins with
- * sequence `first` of the training order, on the device. */
-int pl_run_batch(struct pl_run_state *run, int64_t first, int from, int B,
+/* Sequences from ... from+B-1 of this rank's part of the group of `count` (its part)
+ * that begins with sequence `first` of the training order, on the device. While they
+ * are computed, what follows there, or in the group after it, is sent. */
+int pl_run_batch(struct pl_run_state *run, int64_t first, int from, int B, int count,
                  struct pl_batch *out);
 /* Gradient of update n at the versions of the map; row->loss is set. */
 int pl_run_gradient(struct pl_run_state *run, int64_t n, struct pl_row *row);
@@ -108,6 +129,16 @@ int pl_run_apply_stage(struct pl_run_state *run, int64_t n, int s, double rate,
  * none. */
 int pl_run_rule(struct pl_run_state *run, int64_t n, int s, double rate, const float *w,
                 float *state, float *u);
+/* Device memory for pieces of `tokens` tokens; released. */
+int pl_feed_open(struct pl_run_state *run, size_t tokens);
+void pl_feed_close(struct pl_run_state *run);
+/* The piece's arrays in batch; next: what to send while it is computed, or NULL. */
+int pl_feed_take(struct pl_run_state *run, const struct pl_piece *piece,
+                 const struct pl_piece *next, struct pl_batch *batch);
+/* The same of n + 1 tokens that are here: n and, each, the next. */
+int pl_feed_put(struct pl_run_state *run, const int32_t *tokens, int n,
+                struct pl_batch *batch);
+
 /* Gradient of `count` sequences of the training order from `first` on, whole
  * microbatches, of which this rank takes its part; times scale, added where run->wanted
  * says, at the blocks in run->forward and run->backward; plan.at_once at a time.

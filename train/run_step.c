@@ -21,30 +21,26 @@ void pl_run_gather(struct pl_run_state *run, float *const *grads, double *loss)
     pl_mpi_sum_reals(loss, 1);
 }
 
-int pl_run_batch(struct pl_run_state *run, int64_t first, int from, int B,
+int pl_run_batch(struct pl_run_state *run, int64_t first, int from, int B, int count,
                  struct pl_batch *out)
 {
     const struct pl_run_spec *spec = run->spec;
     const int ranks = pl_run_split(spec) ? spec->ranks : 1;
-    const int whole = spec->batch / spec->versions->m, part = whole / ranks;
-    const int64_t own = first + (ranks > 1 ? spec->rank * part : 0);
-    const size_t T = (size_t)spec->T, n = (size_t)B * T;
+    const int part = spec->batch / spec->versions->m / ranks, left = count - from - B;
+    const struct pl_piece piece = {.first = first, .from = from, .B = B};
+    struct pl_piece next = {.first = first, .from = from + B, .B = left < B ? left : B};
+    if (!left) {
+        next = piece;
+        next.first = first + (int64_t)count * ranks;
+        next.from = 0;
+        next.B = count < run->plan.at_once ? count : run->plan.at_once;
+    }
     *out = (struct pl_batch){.B = B,
                              .T = spec->T,
                              .micro = B % part ? B : part,
                              .seed = spec->seed,
                              .index = first + from};
-    if (!spec->data) return 0;
-    int32_t *tokens = run->host, *targets = run->host + n;
-    int rc = 0;
-    for (int b = from; b < from + B && !rc; b++, tokens += T, targets += T)
-        rc = pl_data_train(spec->data, spec->seed, own + b / part * whole + b % part,
-                           tokens, targets);
-    tokens = run->host, targets = run->host + n;
-    out->tokens = run->tokens;
-    out->targets = run->targets;
-    if (!rc) rc = spec->device->upload(run->tokens, tokens, sizeof(int32_t) * n);
-    return rc ? rc : spec->device->upload(run->targets, targets, sizeof(int32_t) * n);
+    return spec->data ? pl_feed_take(run, &piece, &next, out) : 0;
 }
 
 int pl_run_pieces(struct pl_run_state *run, int64_t first, int count, double scale,
@@ -63,7 +59,7 @@ int pl_run_pieces(struct pl_run_state *run, int64_t first, int count, double sca
         const double share = (double)B / count;
         struct pl_batch batch;
         double here = 0;
-        rc = pl_run_batch(run, first, from, B, &batch);
+        rc = pl_run_batch(run, first, from, B, count, &batch);
         if (!rc)
             rc = problem->type->gradient(problem, &batch, run->forward, run->backward,
                                          scale / ranks * share, run->wanted, &here);
