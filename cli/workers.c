@@ -14,6 +14,7 @@
 #include "base/mpi.h"
 #include "base/pool.h"
 
+enum { CUT = 3 }; /* exit status of a job that a signal stopped */
 enum message_kind { MSG_ROWS, MSG_EVAL, MSG_ERROR };
 
 /* One write to the shared pipe; below PIPE_BUF, so that writes of jobs never mix. */
@@ -32,18 +33,23 @@ static void on_signal(int number)
     stop_signal = number;
 }
 
+static void set_signals(struct sigaction *action)
+{
+    struct sigaction old;
+    sigaction(SIGINT, action, NULL);
+    sigaction(SIGTERM, action, NULL);
+    sigaction(SIGHUP, NULL, &old);
+    if (old.sa_handler != SIG_IGN) sigaction(SIGHUP, action, NULL); /* not by nohup */
+}
+
 void pl_workers_catch_signals(void)
 {
-    struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
+    set_signals(&(struct sigaction){.sa_handler = on_signal, .sa_flags = SA_RESTART});
 }
 
 void pl_workers_release_signals(void)
 {
-    struct sigaction action = {.sa_handler = SIG_DFL};
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
+    set_signals(&(struct sigaction){.sa_handler = SIG_DFL});
 }
 
 int pl_workers_signal(void)
@@ -98,8 +104,9 @@ static _Noreturn void child_main(const struct pl_workers_spec *spec, int job,
     }
     c.updates = result.n_rows;
     tell(&c, &(struct message){.kind = MSG_ROWS});
+    const bool cut = result.status == PL_RUN_INTERRUPTED;
     pl_run_free(&result);
-    _exit(0);
+    _exit(cut ? CUT : 0);
 }
 
 struct pool {
@@ -179,7 +186,9 @@ static void reap(struct pool *p)
             drain(p, 0);
             if (WIFSIGNALED(status))
                 fail(p, PL_EIO, j, strsignal(WTERMSIG(status)));
-            else if (WEXITSTATUS(status))
+            else if (WEXITSTATUS(status) == CUT && !stop_signal)
+                fail(p, PL_EIO, j, "its process was told to stop, by a signal");
+            else if (WEXITSTATUS(status) && WEXITSTATUS(status) != CUT)
                 fail(p, PL_EIO, j, "failed without a message");
         }
 }

@@ -18,7 +18,7 @@ struct pl_workers_spec {
     void *context;
 };
 
-/* SIGINT and SIGTERM set a flag that pl_workers_run looks at, until released: also
+/* SIGINT, SIGTERM and SIGHUP set a flag that pl_workers_run looks at, until released: also
  * while results are written, which a signal must not cut in two. */
 void pl_workers_catch_signals(void);
 void pl_workers_release_signals(void);

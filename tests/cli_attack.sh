@@ -56,6 +56,28 @@ got=$?
 ok $? "SIGTERM inside an evaluation: 143 and a checkpoint, not after it (was $got)"
 rm -rf a.h5*
 
+# a job's process alone is stopped: no result may be made of its part
+long='--set train.updates=100000'
+"$PIPELAG" run tiny.yaml -o a.h5 $long --set train.checkpoint_updates=2 >out 2>log & first=$!
+n=0
+until [ -e a.h5.ckpt/run-1.ckpt ] || [ $n -gt 200 ]; do sleep 0.1; n=$((n + 1)); done
+kill -TERM $(cat /proc/$first/task/$first/children)
+wait $first
+got=$?
+[ $got = 1 ] && grep -q 'run, seed 1: its process was told to stop' log && grep -q 'what was done is kept; resume with' log &&
+    [ ! -s out ] && [ ! -e a.h5 ] && [ -e a.h5.ckpt/run-1.ckpt ]
+ok $? "a stopped job is no finished one (was $got)"
+n=0
+"$PIPELAG" run tiny.yaml -o a.h5 $long --resume --set train.checkpoint_updates=2 >out 2>log & first=$!
+until grep -q '^pipelag: 1 run ' log || [ $n -gt 200 ]; do sleep 0.1; n=$((n + 1)); done
+sleep 0.3 # the handler comes next
+kill -HUP $first
+wait $first
+got=$?
+[ $got = 129 ] && grep -q 'interrupted; resume with' log
+ok $? "SIGHUP, of a closed terminal: as the others (was $got)"
+rm -rf a.h5*
+
 # a limit of the size of files, as a full disk makes writes fail; 1 block is 512 or 1024 bytes
 if (ulimit -f 1) 2>/dev/null; then
     train 0 --save w2 && cp w2/run-1/model.safetensors old && rm -f a.h5* &&
