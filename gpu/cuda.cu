@@ -1,6 +1,5 @@
-/* The device `cuda`: one NVIDIA GPU, fp32, calls in the order of the default stream.
- * This file: opening, memory, matrix products by cuBLAS, and the door of the shared
- * object. */
+/* The device `cuda`: one NVIDIA GPU in three precisions, calls in the order of one
+ * stream. This file: opening, memory, the tables, and the door of the shared object. */
 #include "gpu/cuda_device.cuh"
 
 #include <stdio.h>
@@ -38,22 +37,25 @@ static int no_device(const char *why)
 
 static void cuda_close(void)
 {
+    const struct pl_plugin_host *host = pl_cuda.host;
     pl_cuda_stream_close();
+    pl_cuda_product_close();
+    pl_cuda_rope_close();
+    if (pl_cuda.lt) cublasLtDestroy(pl_cuda.lt);
     if (pl_cuda.blas) cublasDestroy(pl_cuda.blas);
     if (pl_cuda.stream) cudaStreamDestroy(pl_cuda.stream);
     cudaFree(pl_cuda.partial);
     cudaFree(pl_cuda.workspace);
-    pl_cuda.blas = NULL;
-    pl_cuda.stream = NULL;
-    pl_cuda.partial = NULL;
-    pl_cuda.workspace = NULL;
+    cudaFree(pl_cuda.scratch.at);
+    cudaFree(pl_cuda.weight.at);
+    pl_cuda = {};
+    pl_cuda.host = host;
 }
 
 /* cuBLAS gets its workspace from us: what it takes by itself inside a graph stays with
  * the graph. */
 static int open_stream(void)
 {
-    enum { WORKSPACE = 32 << 20 }; /* what cuBLAS asks for on Hopper */
     int rc = pl_cuda_check(
         cudaStreamCreateWithFlags(&pl_cuda.stream, cudaStreamNonBlocking), "stream");
     if (!rc)
@@ -61,12 +63,13 @@ static int open_stream(void)
             cudaMalloc((void **)&pl_cuda.partial, (PL_PARTIALS + 1) * sizeof(double)),
             "scratch of reductions");
     if (!rc)
-        rc = pl_cuda_check(cudaMalloc(&pl_cuda.workspace, WORKSPACE),
+        rc = pl_cuda_check(cudaMalloc(&pl_cuda.workspace, PL_CUBLAS_BYTES),
                            "workspace of cuBLAS");
     if (rc) return rc;
     cublasStatus_t blas = cublasSetStream(pl_cuda.blas, pl_cuda.stream);
     if (blas == CUBLAS_STATUS_SUCCESS)
-        blas = cublasSetWorkspace(pl_cuda.blas, pl_cuda.workspace, WORKSPACE);
+        blas = cublasSetWorkspace(pl_cuda.blas, pl_cuda.workspace, PL_CUBLAS_BYTES);
+    if (blas == CUBLAS_STATUS_SUCCESS) blas = cublasLtCreate(&pl_cuda.lt);
     if (blas == CUBLAS_STATUS_SUCCESS) return 0;
     return no_device(cublasGetStatusString(blas));
 }
@@ -91,7 +94,7 @@ static int cuda_open(void)
     return rc;
 }
 
-static void cuda_describe(char *text, size_t n)
+static void describe(const char *precision, char *text, size_t n)
 {
     struct cudaDeviceProp gpu;
     int driver = 0, runtime = 0, blas = 0;
@@ -106,11 +109,20 @@ static void cuda_describe(char *text, size_t n)
     }
     snprintf(text, n,
              "cuda: %s (sm_%d%d, %d multiprocessors, %.0f GiB), driver for CUDA %d.%d, "
-             "runtime %d.%d, cuBLAS %d, fp32",
+             "runtime %d.%d, cuBLAS %d, %s",
              gpu.name, gpu.major, gpu.minor, gpu.multiProcessorCount,
              (double)gpu.totalGlobalMem / (1 << 30), driver / 1000, driver % 1000 / 10,
-             runtime / 1000, runtime % 1000 / 10, blas);
+             runtime / 1000, runtime % 1000 / 10, blas, precision);
 }
+
+#define DESCRIBE(precision)                                \
+    static void describe_##precision(char *text, size_t n) \
+    {                                                      \
+        describe(#precision, text, n);                     \
+    }
+DESCRIBE(fp32)
+DESCRIBE(tf32)
+DESCRIBE(bf16)
 
 static int cuda_alloc(size_t bytes, void **ptr)
 {
@@ -123,13 +135,15 @@ static int cuda_alloc(size_t bytes, void **ptr)
         cudaMemGetInfo(&spare, &total);
         return pl_cuda.host->fail(
             PL_EMEM,
-            "device cuda: %zu bytes asked, %zu of %zu free: lower "
-            "the microbatch, the sequence or the model",
+            "device cuda: %zu bytes asked, %zu of %zu free: lower train.batch or "
+            "train.seq, take more schedule.microbatches, a smaller model or "
+            "train.precision bf16",
             bytes, spare, total);
     }
     int rc = pl_cuda_check(status, "allocation");
     if (rc) return rc;
-    rc = pl_cuda_check(cudaMemsetAsync(block, 0, bytes ? bytes : 1, pl_cuda.stream), "clearing memory");
+    rc = pl_cuda_check(cudaMemsetAsync(block, 0, bytes ? bytes : 1, pl_cuda.stream),
+                       "clearing memory");
     if (rc) {
         cudaFree(block);
         return rc;
@@ -138,7 +152,7 @@ static int cuda_alloc(size_t bytes, void **ptr)
     return 0;
 }
 
-static void cuda_release(void *ptr)
+void pl_cuda_release(void *ptr)
 {
     if (ptr) pl_cuda_forget_spans(); /* the address may come again with other meaning */
     cudaFree(ptr);
@@ -183,42 +197,53 @@ static int cuda_wait(void)
     return ordered(cudaSuccess, "waiting");
 }
 
-/* cuBLAS is column-major: a row-major C is its C^T = op(B)^T op(A)^T. */
-int pl_cuda_gemm(bool ta, bool tb, int M, int N, int K, float alpha, const float *A,
-                 int lda, const float *B, int ldb, float beta, float *C, int ldc)
+int pl_cuda_keep(struct pl_kept *kept, size_t bytes)
 {
-    if (!M || !N) return 0;
-    cublasStatus_t status = cublasSgemm(pl_cuda.blas, tb ? CUBLAS_OP_T : CUBLAS_OP_N,
-                                        ta ? CUBLAS_OP_T : CUBLAS_OP_N, N, M, K, &alpha,
-                                        B, ldb, A, lda, &beta, C, ldc);
-    if (status == CUBLAS_STATUS_SUCCESS) return 0;
-    return pl_cuda.host->fail(PL_EDEVICE, "device cuda: gemm %d x %d x %d: %s", M, N, K,
-                              cublasGetStatusString(status));
+    if (kept->bytes >= bytes) return 0;
+    pl_cuda_release(kept->at);
+    *kept = {};
+    int rc = cuda_alloc(bytes, &kept->at);
+    if (!rc) kept->bytes = bytes;
+    return rc;
 }
 
-PL_PRODUCT_BY_GEMM(pl_cuda_product, pl_cuda_gemm)
+int pl_cuda_scratch(size_t bytes, void **at)
+{
+    int rc = pl_cuda_keep(&pl_cuda.scratch, bytes);
+    *at = pl_cuda.scratch.at;
+    return rc;
+}
 
-static const struct pl_device device = {
-    .name = "cuda",
-    .summary = "one NVIDIA GPU, fp32: cuBLAS and own kernels",
-    .host_memory = false,
-    .real_bytes = sizeof(float),
-    .precision = "fp32",
-    .twin = NULL,
-    .open = cuda_open,
-    .close = cuda_close,
-    .describe = cuda_describe,
-    .alloc = cuda_alloc,
-    .release = cuda_release,
-    .upload = cuda_upload,
-    .download = pl_cuda_download,
-    .copy = cuda_copy,
-    .zero = cuda_zero,
-    .wait = cuda_wait,
-    .prefetch = pl_cuda_prefetch,
-    .begin = pl_cuda_begin,
-    .end = pl_cuda_end,
-    PL_DEVICE_OP_TABLE(pl_cuda_)};
+int pl_cuda_shared(const void *kernel, size_t bytes, const char *what)
+{
+    return pl_cuda_check(
+        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                             (int)bytes),
+        what);
+}
+
+#define DEVICE(title, name_of, bytes, describe_it, next, products, reals)           \
+    {                                                                               \
+        .name = "cuda", .summary = "one NVIDIA GPU, " title, .host_memory = false,  \
+        .real_bytes = bytes, .precision = name_of, .twin = next, .open = cuda_open, \
+        .close = cuda_close, .describe = describe_it, .alloc = cuda_alloc,          \
+        .release = pl_cuda_release, .upload = cuda_upload,                          \
+        .download = pl_cuda_download, .copy = cuda_copy, .zero = cuda_zero,         \
+        .wait = cuda_wait, .prefetch = pl_cuda_prefetch, .begin = pl_cuda_begin,    \
+        .end = pl_cuda_end,                                                         \
+        PL_OPS_FLOAT(PL_OP_MEMBER, pl_cuda_) PL_OPS_PRODUCT(PL_OP_MEMBER, products) \
+            PL_OPS_REAL(PL_OP_MEMBER, reals)                                        \
+    }
+
+static const struct pl_device device_bf16 =
+    DEVICE("bf16: cuBLASLt and own kernels", "bf16", sizeof(__nv_bfloat16),
+           describe_bf16, NULL, pl_cuda16_, pl_cuda16_);
+static const struct pl_device device_tf32 =
+    DEVICE("fp32, products in tf32", "tf32", sizeof(float), describe_tf32, &device_bf16,
+           pl_cuda_tf32_, pl_cuda_);
+static const struct pl_device device =
+    DEVICE("fp32: cuBLAS and own kernels", "fp32", sizeof(float), describe_fp32,
+           &device_tf32, pl_cuda_, pl_cuda_);
 
 extern "C" __attribute__((visibility("default"))) unsigned
 pl_plugin(const struct pl_plugin_host *host, const struct pl_device **found)

@@ -12,6 +12,7 @@
 #include <math.h>
 
 #ifndef CUDA_SHIM
+#include <cublasLt.h>
 #include <cublas_v2.h>
 #include <cuda_bf16.h>
 #include <cuda_runtime.h>
@@ -19,6 +20,11 @@
 #define PL_LAUNCH(kernel, grid, block, shared_bytes, ...) \
     kernel<<<grid, block, shared_bytes, pl_cuda.stream>>>(__VA_ARGS__)
 #define PL_SHARED(type, name) extern __shared__ type name[]
+enum {
+    PL_PROCESSORS = 132
+}; /* of an H200: into how many blocks sums of rows are cut */
+#else
+enum { PL_PROCESSORS = 2 }; /* so few that the rows of small tests need turns */
 #endif
 
 #pragma GCC visibility push(hidden)
@@ -30,17 +36,33 @@ enum {
     PL_BLOCKS_MAX = 8192
 };
 
+enum { PL_CUBLAS_BYTES = 32 << 20 }; /* the workspace that cuBLAS asks for on Hopper */
+
+/* Device memory that grows when a larger shape comes. */
+struct pl_kept {
+    void *at;
+    size_t bytes;
+};
+
 /* The one state of the device, owned by gpu/cuda.cu, valid between open and close. */
 struct pl_cuda {
     const struct pl_plugin_host *host;
     cublasHandle_t blas;
-    cudaStream_t stream; /* of every kernel, product and copy */
-    void *workspace;     /* device: of cuBLAS */
-    double *partial; /* device: PL_PARTIALS sums of blocks, then their sum */
+    cublasLtHandle_t lt;
+    cudaStream_t stream;    /* of every kernel, product and copy */
+    void *workspace;        /* device: of cuBLAS */
+    double *partial;        /* device: PL_PARTIALS sums of blocks, then their sum */
+    struct pl_kept scratch; /* of one operation */
+    struct pl_kept weight;  /* a product's weights in bf16 */
 };
 extern struct pl_cuda pl_cuda;
 
+/* In fp32; pl_cuda_tf32_: what tf32 has of its own; pl_cuda16_: where activations are
+ * __nv_bfloat16. The other operations are common. */
 PL_DEVICE_OPS(pl_cuda_)
+PL_OPS_PRODUCT(PL_OP_DECLARE, pl_cuda_tf32_)
+PL_OPS_PRODUCT(PL_OP_DECLARE, pl_cuda16_)
+PL_OPS_REAL(PL_OP_DECLARE, pl_cuda16_)
 
 /* Attention in bf16 on tensor cores, shapes and layout of the operation attention (lse
  * float); head_dim a multiple of 8, at most 128, best 64 or 128; arrays aligned to 16
@@ -62,7 +84,31 @@ int pl_cuda_launched(const char *what);
 int pl_cuda_sum_partials(int n, double *out);
 /* *sum, device memory, += the same. */
 int pl_cuda_add_partials(int n, double *sum);
+void pl_cuda_release(void *ptr); /* the graphs are forgotten */
 int pl_cuda_download(void *dst, const void *src, size_t bytes);
+/* At least so many bytes of kept memory. Growing waits for the device and makes it
+ * forget its graphs. */
+int pl_cuda_keep(struct pl_kept *kept, size_t bytes);
+/* The operation's scratch: until the next operation. */
+int pl_cuda_scratch(size_t bytes, void **at);
+/* Let a kernel have this much dynamic shared memory: more than 48 KiB must be asked
+ * for. */
+int pl_cuda_shared(const void *kernel, size_t bytes, const char *what);
+
+/* cuda_rows.cu: first[c] += sum of partial (parts, columns), in order, second[c -
+ * split] from column split on; second NULL: those are dropped. */
+int pl_cuda_add_columns(int parts, size_t columns, const float *partial, size_t split,
+                        float *first, float *second);
+
+/* cuda_sort.cu: *order, in the room of pl_cuda_sort_bytes(n) bytes: 0 .. n - 1 sorted
+ * by the lower `bits` of their keys, equal ones by number. */
+size_t pl_cuda_sort_bytes(int n);
+int pl_cuda_sort(int n, int bits, const int32_t *key, void *room,
+                 const int32_t **order);
+
+/* cuda_product.cu, cuda_rope.cu: what they keep. */
+void pl_cuda_product_close(void);
+void pl_cuda_rope_close(void);
 
 /* cuda_stream.cu: members of struct pl_device, and what they own. */
 int pl_cuda_prefetch(void *dst, const void *src, size_t bytes);
@@ -103,28 +149,27 @@ static __device__ inline float pl_warp_max(float value)
     return value;
 }
 
-/* Over a block of PL_BLOCK threads, all of which call it; every thread gets the result.
- */
+/* Over a block of whole warps, all of which call it; every thread gets the result. */
 static __device__ inline double pl_block_sum(double value)
 {
-    __shared__ double part[PL_BLOCK / PL_WARP];
+    __shared__ double part[PL_WARP];
     value = pl_warp_sum(value);
     if (threadIdx.x % PL_WARP == 0) part[threadIdx.x / PL_WARP] = value;
     __syncthreads();
     value = 0;
-    for (int i = 0; i < PL_BLOCK / PL_WARP; i++) value += part[i];
+    for (int i = 0; i < (int)blockDim.x / PL_WARP; i++) value += part[i];
     __syncthreads(); /* part may be written again */
     return value;
 }
 
 static __device__ inline float pl_block_max(float value)
 {
-    __shared__ float part[PL_BLOCK / PL_WARP];
+    __shared__ float part[PL_WARP];
     value = pl_warp_max(value);
     if (threadIdx.x % PL_WARP == 0) part[threadIdx.x / PL_WARP] = value;
     __syncthreads();
     value = part[0];
-    for (int i = 1; i < PL_BLOCK / PL_WARP; i++) value = fmaxf(value, part[i]);
+    for (int i = 1; i < (int)blockDim.x / PL_WARP; i++) value = fmaxf(value, part[i]);
     __syncthreads();
     return value;
 }

@@ -22,14 +22,12 @@ noinst_LIBRARIES += %D%/libgpu.a
 # made by nvcc, put beside the program and installed where the loader looks last.
 %C%_libgpu_a_SOURCES += %D%/cuda_load.c %D%/cuda_load.h %D%/cuda_plugin.h
 %C%_libgpu_a_CPPFLAGS += -DPKGLIBDIR='"$(pkglibdir)"'
-EXTRA_DIST += %D%/cuda.cu %D%/cuda_vector.cu %D%/cuda_matrix.cu %D%/cuda_layers.cu %D%/cuda_attention.cu %D%/cuda_blocks.cu %D%/cuda_moe.cu %D%/cuda_stream.cu \
-  %D%/cuda_device.cuh
-cuda_objects = %D%/cuda.o %D%/cuda_vector.o %D%/cuda_matrix.o %D%/cuda_layers.o %D%/cuda_attention.o \
-  %D%/cuda_blocks.o %D%/cuda_moe.o %D%/cuda_stream.o
-
-# attention in bf16 on tensor cores
-EXTRA_DIST += %D%/cuda_flash.cu %D%/cuda_flash_back.cu %D%/cuda_flash.cuh %D%/cuda_mma.cuh
-cuda_objects += %D%/cuda_flash.o %D%/cuda_flash_back.o
+cuda_sources = %D%/cuda.cu %D%/cuda_stream.cu %D%/cuda_product.cu %D%/cuda_vector.cu \
+  %D%/cuda_matrix.cu %D%/cuda_rows.cu %D%/cuda_sort.cu %D%/cuda_norm.cu %D%/cuda_moe.cu \
+  %D%/cuda_rope.cu %D%/cuda_attention.cu %D%/cuda_flash.cu %D%/cuda_flash_back.cu %D%/cuda_point.cu
+cuda_objects = $(cuda_sources:.cu=.o)
+EXTRA_DIST += $(cuda_sources) %D%/cuda_device.cuh %D%/cuda_real.cuh %D%/cuda_flash.cuh \
+  %D%/cuda_mma.cuh
 
 AM_V_NVCC = $(am__v_NVCC_@AM_V@)
 am__v_NVCC_ = $(am__v_NVCC_@AM_DEFAULT_V@)
@@ -49,16 +47,5 @@ cli/pipelag-cuda.so: $(cuda_objects)
 	  $(cuda_objects) $(CUDA_LIBS)
 CLEANFILES += cli/pipelag-cuda.so
 endif
--include %D%/cuda.Pcu
--include %D%/cuda_vector.Pcu
--include %D%/cuda_matrix.Pcu
--include %D%/cuda_layers.Pcu
--include %D%/cuda_attention.Pcu
--include %D%/cuda_blocks.Pcu
--include %D%/cuda_moe.Pcu
--include %D%/cuda_stream.Pcu
-MOSTLYCLEANFILES += %D%/cuda.Pcu %D%/cuda_vector.Pcu %D%/cuda_matrix.Pcu %D%/cuda_layers.Pcu \
-  %D%/cuda_attention.Pcu %D%/cuda_blocks.Pcu %D%/cuda_moe.Pcu %D%/cuda_stream.Pcu
--include %D%/cuda_flash.Pcu
--include %D%/cuda_flash_back.Pcu
-MOSTLYCLEANFILES += %D%/cuda_flash.Pcu %D%/cuda_flash_back.Pcu
+-include $(cuda_sources:.cu=.Pcu)
+MOSTLYCLEANFILES += $(cuda_sources:.cu=.Pcu)

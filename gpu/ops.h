@@ -90,10 +90,11 @@
     X(p, combine_back, (int rows, int n, int d, const int32_t *slot, const float *w,   \
                         const float *x, const float *dy, float *dx, float *dw),        \
       (rows, n, d, slot, w, x, dy, dx, dw))
-#define PL_OPS_ATTENTION(X, p)                                                         \
+#define PL_OPS_ROPE(X, p)                                                              \
     X(p, rope, (int rows, int T, int n_heads, int head_dim, int ld, double theta,      \
                 int direction, float *x),                                              \
-      (rows, T, n_heads, head_dim, ld, theta, direction, x))                           \
+      (rows, T, n_heads, head_dim, ld, theta, direction, x))
+#define PL_OPS_ATTENTION(X, p)                                                         \
     X(p, attention, (const struct pl_attention_shape *shape, const float *qkv,         \
                      float *out, float *lse), (shape, qkv, out, lse))                  \
     X(p, attention_back, (const struct pl_attention_shape *shape, const float *qkv,    \
@@ -110,9 +111,10 @@
     X(p, xent, (int rows, int vocab, float *logits, const int32_t *targets,            \
                 float scale, double *sum), (rows, vocab, logits, targets, scale, sum))
 
-#define PL_OPS(X, p)                                                                   \
-    PL_OPS_FLOAT(X, p) PL_OPS_PRODUCT(X, p) PL_OPS_ROWS(X, p) PL_OPS_NORM(X, p)        \
-    PL_OPS_MOE(X, p) PL_OPS_ATTENTION(X, p) PL_OPS_POINT(X, p)
+#define PL_OPS_REAL(X, p)                                                              \
+    PL_OPS_ROWS(X, p) PL_OPS_NORM(X, p) PL_OPS_MOE(X, p) PL_OPS_ROPE(X, p)             \
+    PL_OPS_ATTENTION(X, p) PL_OPS_POINT(X, p)
+#define PL_OPS(X, p) PL_OPS_FLOAT(X, p) PL_OPS_PRODUCT(X, p) PL_OPS_REAL(X, p)
 /* clang-format on */
 
 /* The operation `product` where activations are float, by a gemm. */

@@ -20,13 +20,13 @@ AS_IF([test "x$with_cuda" != xno], [
     AS_ECHO(['#include <cublas_v2.h>
 __global__ void k(float *x) { *x = 1; }
 extern "C" int f(float *x) { cublasHandle_t h; k<<<1,1>>>(x); return cublasCreate(&h); }']) > conftest.cu
-    AS_IF([$NVCC $NVCCFLAGS -arch=$CUDA_ARCH -shared -Xcompiler -fPIC conftest.cu -o conftest.so -L$pl_cuda_root/lib64 -lcublas >&AS_MESSAGE_LOG_FD 2>&1],
+    AS_IF([$NVCC $NVCCFLAGS -arch=$CUDA_ARCH -shared -Xcompiler -fPIC conftest.cu -o conftest.so -L$pl_cuda_root/lib64 -lcublas -lcublasLt >&AS_MESSAGE_LOG_FD 2>&1],
       [pl_cuda=$pl_cuda_root])
     AC_MSG_RESULT([$pl_cuda])
     rm -f conftest.cu conftest.so
   ])
   AS_IF([test "x$pl_cuda" != xno],
-    [AC_SUBST([CUDA_LIBS], ["-L$pl_cuda/lib64 -Xlinker -rpath=$pl_cuda/lib64 -lcublas"])],
+    [AC_SUBST([CUDA_LIBS], ["-L$pl_cuda/lib64 -Xlinker -rpath=$pl_cuda/lib64 -lcublas -lcublasLt"])],
     [test "x$with_cuda" != xauto],
     [AC_MSG_FAILURE([--with-cuda was given but CUDA does not work: see config.log])])
 ])

@@ -62,6 +62,14 @@ void trial_compare(struct trial *t, const char *what, const float *device, size_
                    const double *want, const double *weight);
 void trial_compare_double(struct trial *t, const char *what, double got, double want,
                           double bound);
+/* The same for activations (real in gpu/device.h): numbers that the device's type holds;
+ * they stay float on this side. A result that is stored in bf16 (8 bits) may be off by
+ * 2^-8 of itself more. n: elements; released and freed like the others. */
+float *trial_random_real(const struct trial *t, size_t n, uint64_t stream);
+void trial_round(const struct trial *t, float *x, size_t n); /* to that type */
+void *trial_upload_real(struct trial *t, const float *host, size_t n);
+void trial_compare_real(struct trial *t, const char *what, const float *device,
+                        size_t n, const double *want, const double *weight);
 /* A status must be 0. */
 void trial_status(struct trial *t, int status);
 void trial_clear(struct trial *t);

@@ -1,8 +1,8 @@
 /* The conformance suite, attention, in double with full rows of probabilities. Errors:
  * a score's absolute error is (dim + 3) u A, A = sum |q k| / sqrt(dim); it is the
  * relative error of p, on top of those of exp (8) and of sums over up to T positions.
- * Where factors are rounded (trial.product, half of it a factor): the scores, then p and
- * v, or in the backward pass dout, v, ds and k or q. */
+ * Where factors are rounded (trial.product, half of it a factor): the scores, then p
+ * and v, or in the backward pass dout, v, ds and k or q. */
 #include "tests/conformance.h"
 #include "base/mem.h"
 
@@ -27,13 +27,13 @@ struct net {
     double scale;
 };
 
-static struct net net_new(const struct pl_attention_shape *s)
+static struct net net_new(const struct trial *t, const struct pl_attention_shape *s)
 {
     struct net net = {.s = s, .scale = 1 / sqrt((double)s->head_dim)};
     net.width = (size_t)((s->heads + 2 * s->kv_heads) * s->head_dim);
     net.out_width = (size_t)(s->heads * s->head_dim);
     net.group = (size_t)(s->heads / s->kv_heads);
-    net.qkv = trial_random((size_t)(s->B * s->T) * net.width, 41);
+    net.qkv = trial_random_real(t, (size_t)(s->B * s->T) * net.width, 41);
     return net;
 }
 
@@ -81,7 +81,7 @@ static void attend(const struct net *n, int b, int h, int t, struct row *row)
 
 static void forward_one(struct trial *t, const struct pl_attention_shape *s)
 {
-    struct net net = net_new(s);
+    struct net net = net_new(t, s);
     size_t n = (size_t)(s->B * s->T) * net.out_width;
     size_t rows = (size_t)(s->B * s->heads * s->T);
     double *want = PL_NEW(2 * (n + rows), double), *weight = want + n + rows;
@@ -102,10 +102,11 @@ static void forward_one(struct trial *t, const struct pl_attention_shape *s)
                 weight[e] += rounds * fabs(part);
             }
     }
-    float *dq = trial_upload(t, net.qkv, (size_t)(s->B * s->T) * net.width);
-    float *out = trial_upload(t, net.qkv, n), *lse = trial_upload(t, net.qkv, rows);
+    float *dq = trial_upload_real(t, net.qkv, (size_t)(s->B * s->T) * net.width);
+    float *out = trial_upload_real(t, net.qkv, n),
+          *lse = trial_upload(t, net.qkv, rows);
     trial_status(t, t->device->attention(s, dq, out, lse));
-    trial_compare(t, "out", out, n, want, weight);
+    trial_compare_real(t, "out", out, n, want, weight);
     trial_compare(t, "lse", lse, rows, want + n, weight + n);
     trial_clear(t);
     free(net.qkv), free(want), free(row.p);
@@ -166,13 +167,13 @@ static void back_row(struct back *x, int b, int h, int q, struct row *row, float
 
 static void backward_one(struct trial *t, const struct pl_attention_shape *s)
 {
-    struct back x = {.net = net_new(s), .product = t->product};
+    struct back x = {.net = net_new(t, s), .product = t->product};
     size_t n = (size_t)(s->B * s->T) * x.net.width;
     size_t n_out = (size_t)(s->B * s->T) * x.net.out_width;
     size_t rows = (size_t)(s->B * s->heads * s->T);
     x.out = PL_NEW(n_out, float);
     x.lse = PL_NEW(rows, float);
-    x.dout = trial_random(n_out, 42);
+    x.dout = trial_random_real(t, n_out, 42);
     x.want = PL_NEW(2 * n, double);
     x.weight = x.want + n;
     struct row row = {.p = PL_NEW(s->T, double)};
@@ -186,14 +187,17 @@ static void backward_one(struct trial *t, const struct pl_attention_shape *s)
             for (int j = 0; j <= q; j++)
                 o += row.p[j] * x.net.qkv[v_at(&x.net, b, h, j) + (size_t)i];
             x.out[o_at(&x.net, b, h, q) + (size_t)i] = (float)o;
+            trial_round(t, &x.out[o_at(&x.net, b, h, q) + (size_t)i], 1);
         }
         back_row(&x, b, h, q, &row, x.lse[r]);
     }
-    float *dq = trial_upload(t, x.net.qkv, n), *out = trial_upload(t, x.out, n_out);
-    float *lse = trial_upload(t, x.lse, rows), *dout = trial_upload(t, x.dout, n_out);
-    float *dqkv = trial_upload(t, x.net.qkv, n); /* not zero: it is overwritten */
+    float *dq = trial_upload_real(t, x.net.qkv, n);
+    float *out = trial_upload_real(t, x.out, n_out);
+    float *lse = trial_upload(t, x.lse, rows),
+          *dout = trial_upload_real(t, x.dout, n_out);
+    float *dqkv = trial_upload_real(t, x.net.qkv, n); /* not zero: it is overwritten */
     trial_status(t, t->device->attention_back(s, dq, out, lse, dout, dqkv));
-    trial_compare(t, "dqkv", dqkv, n, x.want, x.weight);
+    trial_compare_real(t, "dqkv", dqkv, n, x.want, x.weight);
     trial_clear(t);
     free(x.net.qkv), free(x.out), free(x.lse), free(x.dout), free(x.want), free(row.p);
 }

@@ -14,7 +14,7 @@ enum { SHAPES = sizeof shapes / sizeof *shapes };
 static void layernorm_one(struct trial *t, int rows, int d, bool shifted)
 {
     size_t n = (size_t)rows * (size_t)d, total = n + 2 * (size_t)rows;
-    float *x = trial_random(n, 61), *gain = trial_random((size_t)d, 62);
+    float *x = trial_random_real(t, n, 61), *gain = trial_random((size_t)d, 62);
     float *shift = trial_random((size_t)d, 63);
     double *want = PL_NEW(2 * total, double), *weight = want + total;
     for (int r = 0; r < rows; r++) {
@@ -36,13 +36,13 @@ static void layernorm_one(struct trial *t, int rows, int d, bool shifted)
         want[n + (size_t)(rows + r)] = scale;
         weight[n + (size_t)(rows + r)] = (d + 8) * scale;
     }
-    float *dx = trial_upload(t, x, n), *dgain = trial_upload(t, gain, (size_t)d);
-    float *dshift = trial_upload(t, shift, (size_t)d), *y = trial_upload(t, x, n);
+    float *dx = trial_upload_real(t, x, n), *dgain = trial_upload(t, gain, (size_t)d);
+    float *dshift = trial_upload(t, shift, (size_t)d), *y = trial_upload_real(t, x, n);
     float *mean = trial_upload(t, x, (size_t)rows);
     float *rstd = trial_upload(t, x, (size_t)rows);
     trial_status(t, t->device->layernorm(rows, d, 1e-5f, dx, dgain,
                                          shifted ? dshift : NULL, y, mean, rstd));
-    trial_compare(t, "y", y, n, want, weight);
+    trial_compare_real(t, "y", y, n, want, weight);
     trial_compare(t, "mean", mean, (size_t)rows, want + n, weight + n);
     trial_compare(t, "rstd", rstd, (size_t)rows, want + n + rows, weight + n + rows);
     trial_clear(t);
@@ -100,24 +100,26 @@ static void layernorm_back_one(struct trial *t, int rows, int d, bool shifted)
     size_t n = (size_t)rows * (size_t)d, total = n + 2 * (size_t)d;
     struct back_case c = {rows,
                           d,
-                          trial_random(n, 64),
+                          trial_random_real(t, n, 64),
                           trial_random((size_t)d, 65),
-                          trial_random(n, 66),
-                          trial_random(n, 67),
+                          trial_random_real(t, n, 66),
+                          trial_random_real(t, n, 67),
                           trial_random((size_t)rows, 68),
                           trial_random((size_t)rows, 69),
                           trial_random((size_t)d, 70),
                           trial_random((size_t)d, 71)};
     double *want = PL_NEW(2 * total, double), *weight = want + total;
     layernorm_back_want(&c, want, weight);
-    float *x = trial_upload(t, c.x, n), *gain = trial_upload(t, c.gain, (size_t)d);
+    float *x = trial_upload_real(t, c.x, n), *gain = trial_upload(t, c.gain, (size_t)d);
     float *mean = trial_upload(t, c.mean, (size_t)rows);
-    float *rstd = trial_upload(t, c.rstd, (size_t)rows), *dy = trial_upload(t, c.dy, n);
-    float *dx = trial_upload(t, c.dx, n), *dgain = trial_upload(t, c.dgain, (size_t)d);
+    float *rstd = trial_upload(t, c.rstd, (size_t)rows),
+          *dy = trial_upload_real(t, c.dy, n);
+    float *dx = trial_upload_real(t, c.dx, n),
+          *dgain = trial_upload(t, c.dgain, (size_t)d);
     float *dshift = trial_upload(t, c.dshift, (size_t)d);
     trial_status(t, t->device->layernorm_back(rows, d, x, gain, mean, rstd, dy, dx,
                                               dgain, shifted ? dshift : NULL));
-    trial_compare(t, "dx", dx, n, want, weight);
+    trial_compare_real(t, "dx", dx, n, want, weight);
     trial_compare(t, "dgain", dgain, (size_t)d, want + n, weight + n);
     if (shifted)
         trial_compare(t, "dshift", dshift, (size_t)d, want + n + d, weight + n + d);
@@ -147,8 +149,8 @@ void check_headnorm(struct trial *t)
     for (int k = 0; k < HEAD_SHAPES; k++) {
         const struct heads_case c = head_shapes[k];
         size_t n = (size_t)c.rows * (size_t)c.ld, heads = (size_t)(c.rows * c.heads);
-        float *x = trial_random(n, 72), *gain = trial_random((size_t)c.d, 73);
-        float *y = trial_random(n, 74);
+        float *x = trial_random_real(t, n, 72), *gain = trial_random((size_t)c.d, 73);
+        float *y = trial_random_real(t, n, 74);
         double *want = PL_NEW(2 * (n + heads), double), *weight = want + n + heads;
         for (size_t i = 0; i < n; i++) want[i] = y[i];
         for (int h = 0; h < c.rows * c.heads; h++) {
@@ -163,11 +165,12 @@ void check_headnorm(struct trial *t)
             want[n + (size_t)h] = scale;
             weight[n + (size_t)h] = (c.d + 8) * scale;
         }
-        float *dx = trial_upload(t, x, n), *dgain = trial_upload(t, gain, (size_t)c.d);
-        float *dy = trial_upload(t, y, n), *rstd = trial_upload(t, want, heads);
+        float *dx = trial_upload_real(t, x, n),
+              *dgain = trial_upload(t, gain, (size_t)c.d);
+        float *dy = trial_upload_real(t, y, n), *rstd = trial_upload(t, want, heads);
         trial_status(t, t->device->headnorm(c.rows, c.heads, c.d, c.ld, 1e-6f, dx,
                                             dgain, dy, rstd));
-        trial_compare(t, "y", dy, n, want, weight);
+        trial_compare_real(t, "y", dy, n, want, weight);
         trial_compare(t, "rstd", rstd, heads, want + n, weight + n);
         trial_clear(t);
         free(x), free(gain), free(y), free(want);
@@ -178,8 +181,8 @@ static void headnorm_back_one(struct trial *t, struct heads_case c)
 {
     size_t n = (size_t)c.rows * (size_t)c.ld, heads = (size_t)(c.rows * c.heads);
     size_t total = n + (size_t)c.d;
-    float *x = trial_random(n, 75), *gain = trial_random((size_t)c.d, 76);
-    float *g = trial_random(n, 77), *rstd = trial_random(heads, 78);
+    float *x = trial_random_real(t, n, 75), *gain = trial_random((size_t)c.d, 76);
+    float *g = trial_random_real(t, n, 77), *rstd = trial_random(heads, 78);
     float *dgain = trial_random((size_t)c.d, 79);
     double *want = PL_NEW(2 * total, double), *weight = want + total;
     double per = (double)heads + 4;
@@ -205,12 +208,12 @@ static void headnorm_back_one(struct trial *t, struct heads_case c)
             weight[n + (size_t)i] += per * fabs(part);
         }
     }
-    float *dx = trial_upload(t, x, n), *ug = trial_upload(t, gain, (size_t)c.d);
-    float *dg = trial_upload(t, g, n), *ur = trial_upload(t, rstd, heads);
+    float *dx = trial_upload_real(t, x, n), *ug = trial_upload(t, gain, (size_t)c.d);
+    float *dg = trial_upload_real(t, g, n), *ur = trial_upload(t, rstd, heads);
     float *ud = trial_upload(t, dgain, (size_t)c.d);
     trial_status(
         t, t->device->headnorm_back(c.rows, c.heads, c.d, c.ld, dx, ug, ur, dg, ud));
-    trial_compare(t, "g", dg, n, want, weight);
+    trial_compare_real(t, "g", dg, n, want, weight);
     trial_compare(t, "dgain", ud, (size_t)c.d, want + n, weight + n);
     trial_clear(t);
     free(x), free(gain), free(g), free(rstd), free(dgain), free(want);
@@ -230,15 +233,15 @@ void check_add_rows(struct trial *t)
     for (int k = 0; k < PERIODS; k++) {
         int rows = periods[k][0], period = periods[k][1], d = periods[k][2];
         size_t n = (size_t)rows * (size_t)d, small = (size_t)period * (size_t)d;
-        float *x = trial_random(small, 80), *y = trial_random(n, 81);
+        float *x = trial_random(small, 80), *y = trial_random_real(t, n, 81);
         double *want = PL_NEW(2 * n, double), *weight = want + n;
         for (size_t i = 0; i < n; i++) {
             want[i] = (double)y[i] + x[i % small];
             weight[i] = fabs(want[i]);
         }
-        float *dx = trial_upload(t, x, small), *dy = trial_upload(t, y, n);
+        float *dx = trial_upload(t, x, small), *dy = trial_upload_real(t, y, n);
         trial_status(t, t->device->add_rows(rows, period, d, dx, dy));
-        trial_compare(t, "y", dy, n, want, weight);
+        trial_compare_real(t, "y", dy, n, want, weight);
         trial_clear(t);
         free(x), free(y), free(want);
     }
@@ -249,7 +252,7 @@ void check_add_rows_back(struct trial *t)
     for (int k = 0; k < PERIODS; k++) {
         int rows = periods[k][0], period = periods[k][1], d = periods[k][2];
         size_t n = (size_t)rows * (size_t)d, small = (size_t)period * (size_t)d;
-        float *dy = trial_random(n, 82), *dx = trial_random(small, 83);
+        float *dy = trial_random_real(t, n, 82), *dx = trial_random(small, 83);
         double *want = PL_NEW(2 * small, double), *weight = want + small;
         for (size_t i = 0; i < small; i++) {
             want[i] = dx[i];
@@ -260,7 +263,7 @@ void check_add_rows_back(struct trial *t)
             weight[i % small] += fabs((double)dy[i]);
         }
         for (size_t i = 0; i < small; i++) weight[i] *= rows / period + 2;
-        float *ux = trial_upload(t, dx, small), *uy = trial_upload(t, dy, n);
+        float *ux = trial_upload(t, dx, small), *uy = trial_upload_real(t, dy, n);
         trial_status(t, t->device->add_rows_back(rows, period, d, uy, ux));
         trial_compare(t, "dx", ux, small, want, weight);
         trial_clear(t);
@@ -273,11 +276,12 @@ void check_add_rows_back(struct trial *t)
  * e^-87 a float device may flush. */
 static void gelu_one(struct trial *t, size_t n, bool back)
 {
-    float *x = trial_random(n, 84), *dy = trial_random(n, 85);
+    float *x = trial_random(n, 84), *dy = trial_random_real(t, n, 85);
     double *want = PL_NEW(2 * n, double), *weight = want + n;
     const double root = sqrt(8 / acos(-1)), cubic = 0.044715;
     for (size_t i = 0; i < n; i++) {
         x[i] *= i % 3 ? 1.0f : i % 2 ? 4.0f : 20.0f;
+        trial_round(t, &x[i], 1);
         double v = x[i], z = root * (v + cubic * v * v * v), s = 1 / (1 + exp(-z));
         double slope = root * (1 + 3 * cubic * v * v), size = 12 + 4 * fabs(z);
         double tiny = 1e-28 * (1 + v * v * v * v);
@@ -288,11 +292,11 @@ static void gelu_one(struct trial *t, size_t n, bool back)
                  : size * fabs(want[i]);
         weight[i] += tiny;
     }
-    float *dx = trial_upload(t, x, n), *ug = trial_upload(t, dy, n);
-    float *y = trial_upload(t, x, n);
+    float *dx = trial_upload_real(t, x, n), *ug = trial_upload_real(t, dy, n);
+    float *y = trial_upload_real(t, x, n);
     trial_status(t, back ? t->device->gelu_back(n, dx, ug, ug)
                          : t->device->gelu(n, dx, y));
-    trial_compare(t, back ? "dx" : "y", back ? ug : y, n, want, weight);
+    trial_compare_real(t, back ? "dx" : "y", back ? ug : y, n, want, weight);
     trial_clear(t);
     free(x), free(dy), free(want);
 }

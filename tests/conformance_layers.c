@@ -14,7 +14,7 @@ void check_rmsnorm(struct trial *t)
     for (int k = 0; k < ROW_SHAPES; k++) {
         int rows = row_shapes[k][0], d = row_shapes[k][1];
         size_t n = (size_t)rows * (size_t)d, total = n + (size_t)rows;
-        float *x = trial_random(n, 21), *gain = trial_random((size_t)d, 22);
+        float *x = trial_random_real(t, n, 21), *gain = trial_random((size_t)d, 22);
         double *want = PL_NEW(2 * total, double), *weight = want + total;
         for (int r = 0; r < rows; r++) {
             const float *row = x + (size_t)r * (size_t)d;
@@ -26,10 +26,11 @@ void check_rmsnorm(struct trial *t)
             want[n + (size_t)r] = scale;
         }
         for (size_t i = 0; i < total; i++) weight[i] = (d + 8) * fabs(want[i]);
-        float *dx = trial_upload(t, x, n), *dgain = trial_upload(t, gain, (size_t)d);
-        float *y = trial_upload(t, x, n), *rstd = trial_upload(t, x, (size_t)rows);
+        float *dx = trial_upload_real(t, x, n),
+              *dgain = trial_upload(t, gain, (size_t)d);
+        float *y = trial_upload_real(t, x, n), *rstd = trial_upload(t, x, (size_t)rows);
         trial_status(t, t->device->rmsnorm(rows, d, 1e-5f, dx, dgain, y, rstd));
-        trial_compare(t, "y", y, n, want, weight);
+        trial_compare_real(t, "y", y, n, want, weight);
         trial_compare(t, "rstd", rstd, (size_t)rows, want + n, weight + n);
         trial_clear(t);
         free(x), free(gain), free(want);
@@ -42,8 +43,8 @@ void check_rmsnorm_back(struct trial *t)
     for (int k = 0; k < ROW_SHAPES; k++) {
         int rows = row_shapes[k][0], d = row_shapes[k][1];
         size_t n = (size_t)rows * (size_t)d, total = n + (size_t)d;
-        float *x = trial_random(n, 23), *gain = trial_random((size_t)d, 24);
-        float *dy = trial_random(n, 25), *dx = trial_random(n, 26);
+        float *x = trial_random_real(t, n, 23), *gain = trial_random((size_t)d, 24);
+        float *dy = trial_random_real(t, n, 25), *dx = trial_random_real(t, n, 26);
         float *rstd = trial_random((size_t)rows, 27),
               *dgain = trial_random((size_t)d, 28);
         double *want = PL_NEW(2 * total, double), *weight = want + total;
@@ -71,11 +72,14 @@ void check_rmsnorm_back(struct trial *t)
                 weight[g] += (rows + 4) * fabs(part);
             }
         }
-        float *ux = trial_upload(t, x, n), *ugain = trial_upload(t, gain, (size_t)d);
-        float *ur = trial_upload(t, rstd, (size_t)rows), *uy = trial_upload(t, dy, n);
-        float *ud = trial_upload(t, dx, n), *ug = trial_upload(t, dgain, (size_t)d);
+        float *ux = trial_upload_real(t, x, n),
+              *ugain = trial_upload(t, gain, (size_t)d);
+        float *ur = trial_upload(t, rstd, (size_t)rows),
+              *uy = trial_upload_real(t, dy, n);
+        float *ud = trial_upload_real(t, dx, n),
+              *ug = trial_upload(t, dgain, (size_t)d);
         trial_status(t, t->device->rmsnorm_back(rows, d, ux, ugain, ur, uy, ud, ug));
-        trial_compare(t, "dx", ud, n, want, weight);
+        trial_compare_real(t, "dx", ud, n, want, weight);
         trial_compare(t, "dgain", ug, (size_t)d, want + n, weight + n);
         trial_clear(t);
         free(x), free(gain), free(dy), free(dx), free(rstd), free(dgain), free(want);
@@ -87,7 +91,7 @@ static void rope_one(struct trial *t, int rows, int T, int heads, int dim, int l
                      int direction)
 {
     size_t n = (size_t)rows * (size_t)ld;
-    float *x = trial_random(n, 29);
+    float *x = trial_random_real(t, n, 29);
     double *want = PL_NEW(2 * n, double), *weight = want + n;
     for (size_t i = 0; i < n; i++) want[i] = x[i];
     for (int r = 0; r < rows; r++)
@@ -100,9 +104,9 @@ static void rope_one(struct trial *t, int rows, int T, int heads, int dim, int l
             want[f] = x[e] * sin(angle) + x[f] * cos(angle);
             weight[e] = weight[f] = fabs((double)x[e]) + fabs((double)x[f]);
         }
-    float *dx = trial_upload(t, x, n);
+    float *dx = trial_upload_real(t, x, n);
     trial_status(t, t->device->rope(rows, T, heads, dim, ld, 10000, direction, dx));
-    trial_compare(t, "x", dx, n, want, weight);
+    trial_compare_real(t, "x", dx, n, want, weight);
     trial_clear(t);
     free(x), free(want);
 }
@@ -119,11 +123,13 @@ void check_rope(struct trial *t)
 static void swiglu_one(struct trial *t, int rows, int f, bool back)
 {
     size_t n = (size_t)rows * (size_t)f, total = back ? 2 * n : n;
-    float *x = trial_random(2 * n, 31), *dh = trial_random(n, 32);
+    float *x = trial_random(2 * n, 31), *dh = trial_random_real(t, n, 32);
     double *want = PL_NEW(2 * total, double), *weight = want + total;
     for (size_t i = 0; i < n; i++) {
         size_t e = i / (size_t)f * 2 * (size_t)f + i % (size_t)f, u = e + (size_t)f;
         x[e] *= i % 3 ? 1.0f : i % 2 ? 10.0f : 60.0f;
+        trial_round(t, &x[e], 1);
+        trial_round(t, &x[u], 1);
         double g = x[e], up = x[u], s = 1 / (1 + exp(-g));
         /* below e^-87 a float device may flush: an absolute slack far under any use */
         double tiny = 1e-28 * (1 + fabs(up)) * (1 + fabs(g));
@@ -137,11 +143,11 @@ static void swiglu_one(struct trial *t, int rows, int f, bool back)
             weight[i] = fabs(want[i]) + tiny;
         }
     }
-    float *dx = trial_upload(t, x, 2 * n), *dd = trial_upload(t, dh, n);
-    float *out = trial_upload(t, x, 2 * n);
+    float *dx = trial_upload_real(t, x, 2 * n), *dd = trial_upload_real(t, dh, n);
+    float *out = trial_upload_real(t, x, 2 * n);
     trial_status(t, back ? t->device->swiglu_back(rows, f, dx, dd, out)
                          : t->device->swiglu(rows, f, dx, out));
-    trial_compare(t, back ? "dgate_up" : "h", out, total, want, weight);
+    trial_compare_real(t, back ? "dgate_up" : "h", out, total, want, weight);
     trial_clear(t);
     free(x), free(dh), free(want);
 }
@@ -169,7 +175,9 @@ static void xent_one(struct trial *t, int rows, int vocab, float scale)
         float *row = x + (size_t)r * (size_t)vocab;
         double max = -INFINITY, sum = 0;
         targets[r] = (int32_t)((r * 5 + 2) % vocab);
-        for (int i = 0; i < vocab; i++) max = fmax(max, row[i] *= 4);
+        for (int i = 0; i < vocab; i++) row[i] *= 4;
+        trial_round(t, row, (size_t)vocab);
+        for (int i = 0; i < vocab; i++) max = fmax(max, row[i]);
         for (int i = 0; i < vocab; i++) sum += exp(row[i] - max);
         for (int i = 0; i < vocab; i++) {
             size_t e = (size_t)r * (size_t)vocab + (size_t)i;
@@ -180,13 +188,13 @@ static void xent_one(struct trial *t, int rows, int vocab, float scale)
         loss += max + log(sum) - row[targets[r]];
         slack += vocab + 40 + 4 * fabs(max) + fabs((double)row[targets[r]]);
     }
-    float *dx = trial_upload(t, x, n);
+    float *dx = trial_upload_real(t, x, n);
     int32_t *dt = trial_upload(t, targets, (size_t)rows);
     double got = 0.5, *sum = trial_upload(t, &got, 2);
     trial_status(t, t->device->xent(rows, vocab, dx, dt, scale, sum));
     trial_status(t, t->device->download(&got, sum, sizeof got));
     loss += 0.5;
-    trial_compare(t, "logits", dx, n, want, weight);
+    trial_compare_real(t, "logits", dx, n, want, weight);
     trial_compare_double(t, "loss", got, loss, t->op->c * slack * 0x1p-23);
     trial_clear(t);
     free(x), free(targets), free(want);

@@ -95,7 +95,7 @@ static double balance_factor(const struct want *w)
            ((double)w->c.chosen * w->c.group * w->c.rows);
 }
 
-static struct want want_new(const struct route_case *c)
+static struct want want_new(const struct trial *t, const struct route_case *c)
 {
     size_t E = (size_t)c->experts, rows = (size_t)c->rows, k = (size_t)c->chosen;
     struct want w = {.c = *c,
@@ -114,6 +114,7 @@ static struct want want_new(const struct route_case *c)
     w.of_slot = w.slot + w.choices;
     w.load = w.of_slot + w.choices;
     for (size_t i = 0; i < w.n; i++) w.logits[i] *= c->spread;
+    trial_round(t, w.logits, w.n);
     for (size_t i = 0; i < E; i++) w.bias[i] *= c->spread;
     for (size_t r = 0; r < rows; r++) {
         score(&w, r);
@@ -176,7 +177,7 @@ static void compare_ints(struct trial *t, const char *what, const int32_t *devic
  * a log-sum-exp whose error is that of its sum and of the largest logit. */
 static void route_one(struct trial *t, const struct route_case *c)
 {
-    struct want w = want_new(c);
+    struct want w = want_new(t, c);
     const size_t E = (size_t)c->experts, k = (size_t)c->chosen;
     double *bound = PL_NEW(w.n + w.choices, double), *of_weight = bound + w.n;
     double far = 0, size = 0, got[] = {0.5, 0.25};
@@ -190,7 +191,8 @@ static void route_one(struct trial *t, const struct route_case *c)
             2 * fabs(w.lse[r]) * (c->experts + 16) * (1 + fabs(w.lse[r]) + w.far[r]);
     }
     struct pl_routing route = on_device(t, &w, false);
-    float *logits = trial_upload(t, w.logits, w.n), *bias = trial_upload(t, w.bias, E);
+    float *logits = trial_upload_real(t, w.logits, w.n),
+          *bias = trial_upload(t, w.bias, E);
     double *terms = trial_upload(t, got, 4);
     trial_status(t, t->device->route(&route, logits, c->biased ? bias : NULL, terms));
     trial_status(t, t->device->download(got, terms, sizeof got));
@@ -203,8 +205,7 @@ static void route_one(struct trial *t, const struct route_case *c)
     const double u = t->op->c * (double)FLT_EPSILON;
     trial_compare_double(t, "balance", got[0], 0.5 + w.balance,
                          u * w.balance * 2 * (c->experts + 16 + 4 * far));
-    trial_compare_double(t, "z", got[1], 0.25 + w.z,
-                         u * c->z / (double)c->rows * size);
+    trial_compare_double(t, "z", got[1], 0.25 + w.z, u * c->z / (double)c->rows * size);
     trial_clear(t);
     free(bound);
     want_free(&w);
@@ -215,13 +216,13 @@ static void route_of_nans(struct trial *t)
 {
     const struct route_case c = {2, 5, 3, 2, false, true, false, 1, 0, 0, 0};
     const int32_t first[] = {0, 1, 2, 0, 1, 2};
-    struct want w = want_new(&c);
+    struct want w = want_new(t, &c);
     for (size_t i = 0; i < w.n; i++) w.logits[i] = NAN;
     struct pl_routing route = on_device(t, &w, false);
     const double zero[2] = {0, 0};
     double *terms = trial_upload(t, zero, 4);
-    trial_status(t,
-                 t->device->route(&route, trial_upload(t, w.logits, w.n), NULL, terms));
+    trial_status(
+        t, t->device->route(&route, trial_upload_real(t, w.logits, w.n), NULL, terms));
     compare_ints(t, "expert of NaN", route.expert, w.choices, first);
     trial_clear(t);
     want_free(&w);
@@ -291,16 +292,16 @@ static void back_row(const struct want *w, size_t r, double factor, double *want
 
 static void route_back_one(struct trial *t, const struct route_case *c)
 {
-    struct want w = want_new(c);
+    struct want w = want_new(t, c);
     double *want = PL_NEW(2 * w.n, double), *weight = want + w.n;
     for (size_t i = 0; i < w.n; i++) w.score[i] = (float)w.score[i];
     for (size_t r = 0; r < (size_t)c->rows; r++) back_row(&w, r, 0.75, want, weight);
     struct pl_routing route = on_device(t, &w, true);
-    float *logits = trial_upload(t, w.logits, w.n),
-          *dz = trial_upload(t, w.logits, w.n);
+    float *logits = trial_upload_real(t, w.logits, w.n),
+          *dz = trial_upload_real(t, w.logits, w.n);
     float *dweight = trial_upload(t, w.dweight, w.choices);
     trial_status(t, t->device->route_back(&route, logits, dweight, 0.75f, dz));
-    trial_compare(t, "dlogits", dz, w.n, want, weight);
+    trial_compare_real(t, "dlogits", dz, w.n, want, weight);
     trial_clear(t);
     free(want);
     want_free(&w);
@@ -318,7 +319,8 @@ static void combine_one(struct trial *t, int rows, int n, int d, bool back, bool
 {
     size_t width = (size_t)d, choices = (size_t)(rows * n),
            small = (size_t)rows * width;
-    float *x = trial_random(choices * width, 94), *y = trial_random(small, 95);
+    float *x = trial_random_real(t, choices * width, 94);
+    float *y = trial_random_real(t, small, 95);
     float *w = trial_random(choices, 96);
     int32_t *slot = PL_NEW(choices, int32_t);
     double *want = PL_NEW(2 * (choices * width + choices + small), double);
@@ -339,14 +341,15 @@ static void combine_one(struct trial *t, int rows, int n, int d, bool back, bool
         }
     }
     int32_t *ds = trial_upload(t, slot, choices);
-    float *ux = trial_upload(t, x, choices * width), *uy = trial_upload(t, y, small);
+    float *ux = trial_upload_real(t, x, choices * width);
+    float *uy = trial_upload_real(t, y, small);
     float *uw = trial_upload(t, w, choices), *ud = trial_upload(t, w, choices);
-    float *udx = trial_upload(t, x, choices * width);
+    float *udx = trial_upload_real(t, x, choices * width);
     trial_status(t, back
                         ? t->device->combine_back(rows, n, d, ds, uw, ux, uy, udx, ud)
                         : t->device->combine(rows, n, d, ds, ones ? NULL : uw, ux, uy));
-    trial_compare(t, back ? "dx" : "y", back ? udx : uy, back ? choices * width : small,
-                  want, weight);
+    trial_compare_real(t, back ? "dx" : "y", back ? udx : uy,
+                       back ? choices * width : small, want, weight);
     if (back) trial_compare(t, "dw", ud, choices, dw, dw_weight);
     trial_clear(t);
     free(x), free(y), free(w), free(slot), free(want);

@@ -285,8 +285,9 @@ void launch(dim3 grid, dim3 block, size_t shared_bytes, void (*kernel)(P...),
     });
 }
 
-/* Every lane of the mask calls this with its value; returns that of lane `from`. */
-template <class T> T exchange(unsigned mask, T value, unsigned from, const char *what)
+/* Every lane of the mask calls this with its value; returns what `read` makes of all. */
+template <class T, class F>
+auto exchange_all(unsigned mask, T value, const char *what, F read)
 {
     static_assert(sizeof(T) <= 8, "one slot");
     warp &w = warps[current->warp];
@@ -302,8 +303,7 @@ template <class T> T exchange(unsigned mask, T value, unsigned from, const char 
         w.arrived = 0;
     }
     while (w.generation == mine) yield();
-    T result;
-    memcpy(&result, &w.slot[from % WARP], sizeof result);
+    auto result = read(w);
     w.unread--;
     progress++;
     return result;
@@ -323,6 +323,16 @@ template <class T> void together(T &item, void (*f)(T *const *lane), const char 
         w.arrived = 0;
     }
     while (w.generation == mine) yield();
+}
+
+/* Returns the value of lane `from`. */
+template <class T> T exchange(unsigned mask, T value, unsigned from, const char *what)
+{
+    return exchange_all(mask, value, what, [=](const warp &w) {
+        T result;
+        memcpy(&result, &w.slot[from % WARP], sizeof result);
+        return result;
+    });
 }
 
 inline int barrier(int predicate, const char *what)
@@ -373,6 +383,36 @@ template <class T> T __shfl_xor_sync(unsigned mask, T value, int x)
                           "__shfl_xor_sync");
 }
 
+/* The lanes with the same value. */
+static inline unsigned __match_any_sync(unsigned mask, int value)
+{
+    return shim::exchange_all(mask, value, "__match_any_sync", [=](const shim::warp &w) {
+        unsigned same = 0;
+        for (unsigned i = 0; i < shim::WARP; i++) {
+            int other;
+            memcpy(&other, &w.slot[i], sizeof other);
+            if (mask >> i & 1 && other == value) same |= 1u << i;
+        }
+        return same;
+    });
+}
+static inline int atomicAdd(int *x, int value)
+{
+    int old = *x;
+    *x += value;
+    return old;
+}
+static inline int __popc(unsigned x)
+{
+    return __builtin_popcount(x);
+}
+static inline int __ffs(int x)
+{
+    return __builtin_ffs(x);
+}
+#define __expf expf /* the name is glibc's too */
+
 #include "cuda_shim_api.h"
 #include "cuda_shim_mma.h"
+#include "cuda_shim_blas.h"
 #endif

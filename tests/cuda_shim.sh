@@ -53,9 +53,8 @@ echo 'extern "C" int f() { return 1; }' >"$work/f.cc"
 ok $? 'a library that the plugin needs is missing'
 
 status=0
-for name in cuda cuda_vector cuda_matrix cuda_layers cuda_attention cuda_blocks cuda_moe \
-    cuda_stream cuda_flash cuda_flash_back; do
-    unit "$work/$name.o" -I"$top_srcdir" "$top_srcdir/gpu/$name.cu" || status=1
+for source in "$top_srcdir"/gpu/cuda*.cu; do
+    unit "$work/$(basename "$source" .cu).o" -I"$top_srcdir" "$source" || status=1
 done
 [ $status -eq 0 ] && link "$work"/cuda*.o
 ok $? "gpu/cuda*.cu compile with $CXX"
@@ -128,8 +127,10 @@ planted() {
     rm -f "$work"/wrong/gpu/*
     sed "$3" "$top_srcdir/gpu/$2" >"$work/wrong/gpu/$2"
     unit=$2
-    [ "$unit" = cuda_device.cuh ] && unit=cuda_layers.cu
-    [ "$unit" = cuda_flash.cuh ] && unit=cuda_flash.cu
+    case $unit in
+    cuda_flash.cuh) unit=cuda_flash.cu ;;
+    *.cuh) unit=cuda_point.cu ;;
+    esac
     [ -e "$work/wrong/gpu/$unit" ] || cp "$top_srcdir/gpu/$unit" "$work/wrong/gpu/$unit"
     object=$work/${unit%.cu}.o
     mv "$object" "$work/right.o"
@@ -144,12 +145,20 @@ planted 'no barrier before the sums of the warps are read' cuda_device.cuh \
     '/^static __device__ inline double pl_block_sum/,/^}/{/__syncthreads();$/d}'
 planted 'no barrier after tiles of keys and values are loaded' cuda_attention.cu \
     '/attention_kernel(struct/,/^}/{/^        __syncthreads();$/d}'
-planted 'no barrier before the sums over rows are added' cuda_layers.cu \
-    '/rmsnorm_dgain_kernel(int/,/^}/{/__syncthreads();/d}'
-planted 'a row ends one element too early' cuda_layers.cu \
-    's/i = lane; i < d; i += PL_WARP) square/i = lane; i < d - 1; i += PL_WARP) square/'
+planted 'no barrier before the sums over rows are added' cuda_norm.cu \
+    '/norm_back_kernel(struct/,/^}/{/__syncthreads();/d}'
+planted 'the sums over rows lack those of one warp' cuda_norm.cu \
+    's/for (int w = 0; w < warps; w++) sum/for (int w = 1; w < warps; w++) sum/'
+planted 'a row ends one element too early' cuda_norm.cu \
+    '/float row_mean(/,/^}/s/c < s.d; /c < s.d - 1; /'
+planted 'a run of tokens over an edge is added twice' cuda_rows.cu \
+    's/if (from_start && token_at.*return;//'
+planted 'a sort that is not stable' cuda_sort.cu \
+    's/(1u << lane) - 1/~0u << lane << 1/'
+planted 'bf16 rounded down' cuda_real.cuh \
+    's/__float2bfloat16(value)/__float2bfloat16(value * (1 - 0x1p-8f))/'
 planted 'a query sees the next key' cuda_attention.cu \
-    's/j0 + lane_of() <= t/j0 + lane_of() <= t + 1/'
+    's/j0 + pl_lane() <= t/j0 + pl_lane() <= t + 1/'
 suite=flash
 complains() { grep -q 'expected' "$work/err"; }
 planted 'forward: no barrier after a tile has come' cuda_flash.cu \

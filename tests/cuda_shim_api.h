@@ -1,5 +1,5 @@
-/* Of tests/cuda_shim.h, the host side: the calls of the CUDA runtime and of cuBLAS that
- * gpu/cuda*.cu make. Included by it only. */
+/* Of tests/cuda_shim.h, the calls of the CUDA runtime that gpu/cuda*.cu make. Included
+ * by it only. */
 #ifndef TESTS_CUDA_SHIM_API_H
 #define TESTS_CUDA_SHIM_API_H
 
@@ -193,95 +193,6 @@ static inline const char *cudaGetErrorName(cudaError_t e)
     return e == cudaSuccess                 ? "cudaSuccess"
            : e == cudaErrorMemoryAllocation ? "cudaErrorMemoryAllocation"
                                             : "cudaErrorInitializationError";
-}
-
-/* cuBLAS: column-major, in the plainest way. */
-typedef struct shim_blas *cublasHandle_t;
-enum cublasStatus_t { CUBLAS_STATUS_SUCCESS, CUBLAS_STATUS_INVALID_VALUE = 7 };
-enum cublasOperation_t { CUBLAS_OP_N, CUBLAS_OP_T };
-static inline cublasStatus_t cublasCreate(cublasHandle_t *handle)
-{
-    *handle = (cublasHandle_t)malloc(1);
-    return CUBLAS_STATUS_SUCCESS;
-}
-static inline cublasStatus_t cublasDestroy(cublasHandle_t handle)
-{
-    free(handle);
-    return CUBLAS_STATUS_SUCCESS;
-}
-static inline cublasStatus_t cublasSetStream(cublasHandle_t, cudaStream_t)
-{
-    return CUBLAS_STATUS_SUCCESS;
-}
-static inline cublasStatus_t cublasSetWorkspace(cublasHandle_t, void *, size_t)
-{
-    return CUBLAS_STATUS_SUCCESS;
-}
-static inline cublasStatus_t cublasGetVersion(cublasHandle_t, int *version)
-{
-    *version = 0;
-    return CUBLAS_STATUS_SUCCESS;
-}
-static inline const char *cublasGetStatusString(cublasStatus_t s)
-{
-    return s == CUBLAS_STATUS_SUCCESS ? "success" : "an invalid value";
-}
-static inline cublasStatus_t cublasSgemm(cublasHandle_t, cublasOperation_t ta,
-                                         cublasOperation_t tb, int m, int n, int k,
-                                         const float *alpha, const float *A, int lda,
-                                         const float *B, int ldb, const float *beta,
-                                         float *C, int ldc)
-{
-    if (lda < std::max(1, ta ? k : m) || ldb < std::max(1, tb ? n : k) || ldc < m)
-        return CUBLAS_STATUS_INVALID_VALUE;
-    const float a = *alpha, b = *beta;
-    shim::issue([=] {
-        for (int j = 0; j < n; j++)
-            for (int i = 0; i < m; i++) {
-                double sum = 0;
-                for (int l = 0; l < k; l++)
-                    sum += (double)A[ta ? (size_t)i * lda + l : (size_t)l * lda + i] *
-                           B[tb ? (size_t)l * ldb + j : (size_t)j * ldb + l];
-                float *c = &C[(size_t)j * ldc + i];
-                *c = (float)(a * sum + (b == 0 ? 0 : (double)b * *c));
-            }
-    });
-    return CUBLAS_STATUS_SUCCESS;
-}
-static inline cublasStatus_t
-cublasSgemmStridedBatched(cublasHandle_t h, cublasOperation_t ta, cublasOperation_t tb,
-                          int m, int n, int k, const float *alpha, const float *A,
-                          int lda, long long sa, const float *B, int ldb, long long sb,
-                          const float *beta, float *C, int ldc, long long sc, int count)
-{
-    cublasStatus_t status = CUBLAS_STATUS_SUCCESS;
-    for (int i = 0; i < count && status == CUBLAS_STATUS_SUCCESS; i++)
-        status = cublasSgemm(h, ta, tb, m, n, k, alpha, A + i * sa, lda, B + i * sb,
-                             ldb, beta, C + i * sc, ldc);
-    return status;
-}
-enum cublasFillMode_t { CUBLAS_FILL_MODE_LOWER, CUBLAS_FILL_MODE_UPPER };
-/* C (n,n) = alpha op(A) op(A)^T + beta C, one triangle; op(A) is n x k. */
-static inline cublasStatus_t cublasSsyrk(cublasHandle_t, cublasFillMode_t uplo,
-                                         cublasOperation_t t, int n, int k,
-                                         const float *alpha, const float *A, int lda,
-                                         const float *beta, float *C, int ldc)
-{
-    if (lda < std::max(1, t ? k : n) || ldc < n) return CUBLAS_STATUS_INVALID_VALUE;
-    const float a = *alpha, b = *beta;
-    shim::issue([=] {
-        for (int j = 0; j < n; j++)
-            for (int i = 0; i < n; i++) {
-                if (uplo == CUBLAS_FILL_MODE_UPPER ? i > j : i < j) continue;
-                double sum = 0;
-                for (int l = 0; l < k; l++)
-                    sum += (double)A[t ? (size_t)i * lda + l : (size_t)l * lda + i] *
-                           A[t ? (size_t)j * lda + l : (size_t)l * lda + j];
-                float *c = &C[(size_t)j * ldc + i];
-                *c = (float)(a * sum + (b == 0 ? 0 : (double)b * *c));
-            }
-    });
-    return CUBLAS_STATUS_SUCCESS;
 }
 
 #endif

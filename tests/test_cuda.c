@@ -7,6 +7,7 @@
 #include "tests/conformance.h"
 
 #include <check.h>
+#include <float.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,13 +23,65 @@ static const struct pl_device *open_cuda(void)
     return device;
 }
 
+static int n_ops(void)
+{
+    int n = 0;
+    while (conformance_table[n].op) n++;
+    return n;
+}
+
+static void conforms_in(const char *precision, double product, int op)
+{
+    const struct pl_device *device = open_cuda(), *twin = NULL;
+    char text[300];
+    ck_assert_int_eq(pl_device_precision(device, precision, &twin), 0);
+    bool good = conformance_run_rounded(&conformance_table[op], twin, product, text,
+                                        sizeof text);
+    device->close();
+    ck_assert_msg(good, "%s: %s", precision, text);
+}
+
 START_TEST(conforms)
 {
-    const struct pl_device *device = open_cuda();
+    conforms_in("fp32", 0, _i);
+}
+END_TEST
+
+/* Attention rounds probabilities, and their gradients, to bf16: 2^-8 of themselves. */
+START_TEST(conforms_in_bf16)
+{
+    bool attention = !strncmp(conformance_table[_i].op, "attention", 9);
+    conforms_in("bf16", attention ? 0x1p-8 / (double)FLT_EPSILON : 0, _i);
+}
+END_TEST
+
+/* Both factors of `product` are rounded to 11 bits, 2^-11 of themselves. */
+START_TEST(conforms_in_tf32)
+{
+    if (!strcmp(conformance_table[_i].op, "product"))
+        conforms_in("tf32", 2 * 0x1p-11 / (double)FLT_EPSILON, _i);
+}
+END_TEST
+
+/* One memory, one close, all else that is not `real` in common. */
+START_TEST(twins)
+{
+    const struct pl_device *device = open_cuda(), *twin = NULL;
+    static const char *const names[] = {"fp32", "tf32", "bf16"};
     char text[300];
-    bool good = conformance_run(&conformance_table[_i], device, text, sizeof text);
+    for (int i = 0; i < 3; i++) {
+        ck_assert_int_eq(pl_device_precision(device, names[i], &twin), 0);
+        ck_assert_str_eq(twin->precision, names[i]);
+        ck_assert(twin->alloc == device->alloc && twin->gemm == device->gemm &&
+                  twin->adamw == device->adamw && twin->close == device->close);
+        ck_assert_uint_eq(twin->real_bytes, i == 2 ? 2 : 4);
+        ck_assert((twin->product == device->product) == (i == 0));
+        ck_assert((twin->rmsnorm == device->rmsnorm) == (i != 2));
+        twin->describe(text, sizeof text);
+        ck_assert_ptr_nonnull(strstr(text, names[i]));
+    }
+    ck_assert_int_eq(pl_device_precision(device, "bf16-emulated", &twin), PL_EUNSUP);
     device->close();
-    ck_assert_msg(good, "%s", text);
 }
 END_TEST
 
@@ -173,9 +226,10 @@ static int probe(void)
 
 static void fill(TCase *all)
 {
-    int ops = 0;
-    while (conformance_table[ops].op) ops++;
-    tcase_add_loop_test(all, conforms, 0, ops);
+    tcase_add_loop_test(all, conforms, 0, n_ops());
+    tcase_add_loop_test(all, conforms_in_bf16, 0, n_ops());
+    tcase_add_loop_test(all, conforms_in_tf32, 0, n_ops());
+    tcase_add_test(all, twins);
     tcase_add_test(all, memory);
     tcase_add_test(all, opens_again);
     tcase_add_test(all, spans_with_a_key_are_replayed);
