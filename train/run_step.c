@@ -3,6 +3,7 @@
 #include "train/run_state.h"
 
 #include <math.h>
+#include <stdio.h>
 
 #include "base/mpi.h"
 
@@ -247,7 +248,7 @@ static int optimize(struct pl_run_state *run, int64_t n, int s, double rate)
     return rc;
 }
 
-int pl_run_apply_stage(struct pl_run_state *run, int64_t n, int s, double rate,
+static int apply_stage(struct pl_run_state *run, int64_t n, int s, double rate,
                        double *updates, double *stale)
 {
     const struct pl_run_spec *spec = run->spec;
@@ -273,6 +274,20 @@ int pl_run_apply_stage(struct pl_run_state *run, int64_t n, int s, double rate,
     *updates += square;
     *stale += moved;
     return rc;
+}
+
+int pl_run_apply_stage(struct pl_run_state *run, int64_t n, int s, double rate,
+                       double *updates, double *stale)
+{
+    const struct pl_device *dev = run->spec->device;
+    if (!dev->begin) return apply_stage(run, n, s, rate, updates, stale);
+    char name[48];
+    snprintf(name, sizeof name, "U s%d n%lld", s, (long long)n);
+    bool done; /* never: rates and counts of steps differ */
+    int rc = dev->begin(&(struct pl_span){.name = name}, &done);
+    if (!rc) rc = apply_stage(run, n, s, rate, updates, stale);
+    const int ended = dev->end();
+    return rc ? rc : ended;
 }
 
 int pl_run_apply(struct pl_run_state *run, int64_t n, struct pl_row *row)
