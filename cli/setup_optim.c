@@ -73,6 +73,7 @@ static const struct member {
     MEMBER("bias_correction", SWITCH, bias_correction, NULL),
     MEMBER("refresh", COUNT, refresh, NULL),
     MEMBER("max_precond_dim", COUNT, max_precond_dim, NULL),
+    MEMBER("precondition_1d", SWITCH, precondition_1d, NULL),
     MEMBER("normalize_grads", SWITCH, normalize_grads, NULL),
     MEMBER("rotation_source", NAME, rotation_source, pl_rotation_sources),
     MEMBER("one_sided", SWITCH, one_sided, NULL),

@@ -256,6 +256,25 @@ START_TEST(normuon_levels_rows)
 }
 END_TEST
 
+/* A vector with a basis is a matrix of one row, whose other basis turns nothing. */
+START_TEST(soap_of_a_vector)
+{
+    struct pl_optim o = optim_defaults("soap");
+    struct optim_case row = vector, v = vector;
+    float a[CASE_STEPS][CASE_SIZE], b[CASE_STEPS][CASE_SIZE];
+    o.lr = .1;
+    o.refresh = 1;
+    row.name = v.name = "soap";
+    v.kind = PL_PARAM_VECTOR;
+    optim_case_run(&row, &o, 1, 3, NULL, a);
+    optim_case_run(&v, &o, 1, 3, NULL, b);
+    ck_assert_double_gt(relative(b[2], a[2], 2), 1e-3); /* plain Adam */
+    o.precondition_1d = true;
+    optim_case_run(&v, &o, 1, 3, NULL, b);
+    ck_assert_double_le(relative(b[2], a[2], 2), 1e-6);
+}
+END_TEST
+
 /* Queries, keys and values as one matrix or as three: muon steps on a block. */
 static void qkv(bool fused, float w[36])
 {
@@ -336,6 +355,7 @@ static void fill(TCase *t)
     tcase_add_test(t, cautious_lion);
     tcase_add_loop_test(t, scion_stays_in_its_ball, 0, 5);
     tcase_add_test(t, normuon_levels_rows);
+    tcase_add_test(t, soap_of_a_vector);
     tcase_add_test(t, fused_qkv);
     tcase_add_test(t, tensors_that_take_the_rule);
 }

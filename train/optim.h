@@ -118,6 +118,7 @@ struct pl_optim {
     bool bias_correction; /* of both moments */
     int refresh;          /* updates from one refresh of bases or roots to the next */
     int max_precond_dim;  /* soap: longest side with a basis; shampoo: of a block */
+    bool precondition_1d; /* soap: vectors have a basis too */
     bool normalize_grads; /* soap: updates of RMS 1 before the rate */
     enum pl_rotation_source rotation_source;
     bool one_sided;  /* basis-rotation: the shorter side alone */

@@ -6,8 +6,8 @@
  *   L, R take G after the step; every `refresh` calls one power iteration and QR sort
  *   and turn the bases: v is permuted with them, m goes through the old coordinates.
  * normalize_grads: N / (1e-30 + rms N). A side longer than max_precond_dim has no
- * basis, nor has a vector: Adam that loses its first gradient. The reference adds
- * 1e-30 I before it takes eigenvectors, which moves none of them.
+ * basis, nor has a vector without precondition_1d: Adam that loses its first gradient.
+ * The reference adds 1e-30 I before it takes eigenvectors, which moves none of them.
  * Source: Vyas et al., arXiv 2409.11321; nikhilvyas/SOAP, soap.py. */
 #include <math.h>
 
@@ -16,10 +16,11 @@
 static struct pl_sides sides_of(const struct pl_optim *o, const struct pl_param *p)
 {
     const bool matrix = p->kind != PL_PARAM_VECTOR;
-    return (struct pl_sides){.rows = p->rows,
-                             .cols = p->cols,
-                             .has = {matrix && p->rows <= o->max_precond_dim,
-                                     matrix && p->cols <= o->max_precond_dim}};
+    return (struct pl_sides){
+        .rows = p->rows,
+        .cols = p->cols,
+        .has = {matrix && p->rows <= o->max_precond_dim,
+                (matrix || o->precondition_1d) && p->cols <= o->max_precond_dim}};
 }
 
 static int eigen_side(const struct pl_optim *o, const struct pl_param *p)
@@ -87,7 +88,8 @@ const struct pl_optim_type pl_optim_soap = {
     .source = "nikhilvyas/SOAP, arXiv 2409.11321",
     .first_moment = PL_BETA1,
     .keys = PL_DECAY_KEYS "beta1 beta2 eps eps_form moment_beta "
-                          "bias_correction refresh max_precond_dim normalize_grads",
+                          "bias_correction refresh max_precond_dim precondition_1d "
+                          "normalize_grads",
     .defaults = {.lr = 3e-3,
                  .decay = .01,
                  .decay_form = PL_DECAY_AFTER,
