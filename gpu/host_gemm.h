@@ -8,7 +8,8 @@
 
 PL_PRODUCT_BY_GEMM(HOST(product), HOST(gemm))
 
-enum { DEPTH = 256, COLUMNS = 512, ROWS = 480 };
+/* PACKED: floats that stay in a core's own cache. */
+enum { DEPTH = 256, COLUMNS = 512, ROWS = 240, PACKED = 1 << 18 };
 
 /* A tile of C = alpha A B + beta C. A packed: [k][row]; in place: rows `row` apart. */
 struct tile {
@@ -20,35 +21,44 @@ struct tile {
 };
 
 /* rows, vectors and packed are constants at every call. In place, rows are reached from
- * a pointer for every third: four registers instead of twelve. */
+ * a pointer for every third: four registers instead of twelve. What comes next from
+ * further caches is fetched evenly over k: row after row of C and, in place, of the
+ * next tile's A. */
 static inline __attribute__((always_inline)) void
 tile_of(int rows, int vectors, bool packed, const struct tile *t)
 {
     vec sum[TILE_ROWS][2];
     const float *third[TILE_ROWS / 3 + 1], *a = t->a, *b = t->b;
     const size_t row = t->row, step = t->step;
+    const int share = (t->K + rows - 1) / rows;
+    const float *next = a + (size_t)rows * row;
+    float *c = t->c;
 #pragma GCC unroll 16
     for (int r = 0; r < rows; r++) sum[r][0] = sum[r][1] = (vec){0};
 #pragma GCC unroll 16
     for (int r = 0; r < rows; r += 3) third[r / 3] = a + (size_t)r * row;
-    for (int r = 0; r < rows; r++) {
-        __builtin_prefetch(t->c + (size_t)r * t->ldc, 1);
-        if (vectors == 2) __builtin_prefetch(t->c + (size_t)r * t->ldc + LANES, 1);
-    }
-    for (int k = t->K; k > 0; k--, b += step) {
-        vec b0 = *(const loose_vec *)b, b1 = b0;
-        if (vectors == 2) b1 = *(const loose_vec *)(b + LANES);
+    for (int left = t->K; left > 0; left -= share, next += row, c += t->ldc) {
+        const float *soon = next;
+        __builtin_prefetch(c, 1);
+        if (vectors == 2) __builtin_prefetch(c + LANES, 1);
+        for (int k = least(share, left); k > 0; k--, b += step) {
+            if (!packed) __builtin_prefetch(soon);
+            soon += rows;
+            vec b0 = *(const loose_vec *)b, b1 = b0;
+            if (vectors == 2) b1 = *(const loose_vec *)(b + LANES);
 #pragma GCC unroll 16
-        for (int r = 0; r < rows; r++) {
-            vec s = (packed ? a[r] : third[r / 3][(size_t)(r % 3) * row]) - (vec){0};
-            sum[r][0] += s * b0;
-            if (vectors == 2) sum[r][1] += s * b1;
+            for (int r = 0; r < rows; r++) {
+                vec s =
+                    (packed ? a[r] : third[r / 3][(size_t)(r % 3) * row]) - (vec){0};
+                sum[r][0] += s * b0;
+                if (vectors == 2) sum[r][1] += s * b1;
+            }
+            a += TILE_ROWS;
+#pragma GCC unroll 16
+            for (int r = 0; r < rows; r += 3) third[r / 3]++;
         }
-        a += TILE_ROWS;
-#pragma GCC unroll 16
-        for (int r = 0; r < rows; r += 3) third[r / 3]++;
     }
-    float *c = t->c;
+    c = t->c;
     const float alpha = t->alpha, beta = t->beta;
 #pragma GCC unroll 16
     for (int r = 0; r < rows; r++, c += t->ldc)
@@ -170,39 +180,65 @@ static void scale(int M, int N, float beta, float *c, size_t ldc)
         for (int j = 0; j < N; j++) c[j] = beta == 0 ? 0 : beta * c[j];
 }
 
-/* One slice of depth of `rows` rows from row i, with b packed. */
-static void product_rows(const struct product *p, int i, int rows, int j, int columns,
-                         int k, int depth, struct panels b, float *scratch)
+/* Columns of C from j and rows of depth from k, with that part of op(B) packed. */
+struct stretch {
+    int j, columns, k, depth;
+    const float *right;
+};
+
+static size_t slice_floats(const struct stretch *s)
 {
-    struct strided a = p->a;
-    float *c = p->c + (size_t)i * p->ldc + j, beta = k ? 1 : p->beta;
-    a.at += (size_t)i * a.row + (size_t)k * a.col;
-    if (a.row == 1 && a.col != 1)
-        multiply_packed(rows, columns, depth, p->alpha,
-                        pack_left(rows, depth, a, scratch), b, beta, c, p->ldc);
-    else
-        multiply(rows, columns, depth, p->alpha, a.at, a.row, b, beta, c, p->ldc);
+    return right_floats(DEPTH, s->columns);
+}
+
+/* `rows` rows of C from row i, all of the depth while they are in cache. */
+static void product_rows(const struct product *p, const struct stretch *s, int i,
+                         int rows, float *left)
+{
+    float *c = p->c + (size_t)i * p->ldc + s->j;
+    for (int k = 0; k < s->depth; k += DEPTH) {
+        const int depth = least(DEPTH, s->depth - k);
+        const float beta = s->k + k ? 1 : p->beta;
+        const struct panels b = {s->right + (size_t)(k / DEPTH) * slice_floats(s),
+                                 panel_stride(depth, PANEL), PANEL};
+        struct strided a = p->a;
+        a.at += (size_t)i * a.row + (size_t)(s->k + k) * a.col;
+        if (a.row == 1 && a.col != 1)
+            multiply_packed(rows, s->columns, depth, p->alpha,
+                            pack_left(rows, depth, a, left), b, beta, c, p->ldc);
+        else
+            multiply(rows, s->columns, depth, p->alpha, a.at, a.row, b, beta, c,
+                     p->ldc);
+    }
 }
 
 static void product_part(void *context, int part)
 {
     const struct product *p = context;
-    int down = (p->M + p->rows - 1) / p->rows;
-    int top = part % down * p->rows, j = part / down * p->columns;
-    int bottom = least(p->M, top + p->rows), columns = least(p->columns, p->N - j);
-    float *right =
-        pl_host_scratch(right_floats(DEPTH, COLUMNS) + left_floats(DEPTH, ROWS));
-    float *left = right + right_floats(DEPTH, COLUMNS);
+    const int down = (p->M + p->rows - 1) / p->rows;
+    const int top = part % down * p->rows, bottom = least(p->M, top + p->rows);
+    struct stretch s = {.j = part / down * p->columns};
+    s.columns = least(p->columns, p->N - s.j);
+    const size_t slice = slice_floats(&s);
+    /* a block of C that leaves the cache between slices is worth several at a time */
+    const bool large = (size_t)p->rows * (size_t)s.columns > PACKED;
+    const int slices = large && slice < PACKED ? (int)(PACKED / slice) : 1;
+    float *right = pl_host_scratch((size_t)slices * slice + left_floats(DEPTH, ROWS));
+    float *left = right + (size_t)slices * slice;
+    s.right = right;
     if (p->K == 0)
-        scale(bottom - top, columns, p->beta, p->c + (size_t)top * p->ldc + j, p->ldc);
-    for (int k = 0; k < p->K; k += DEPTH) {
-        int depth = least(DEPTH, p->K - k);
-        struct strided b = p->b;
-        b.at += (size_t)k * b.row + (size_t)j * b.col;
-        struct panels packed = pack_right(depth, columns, b, right);
+        scale(bottom - top, s.columns, p->beta, p->c + (size_t)top * p->ldc + s.j,
+              p->ldc);
+    for (; s.k < p->K; s.k += slices * DEPTH) {
+        s.depth = least(slices * DEPTH, p->K - s.k);
+        for (int k = 0; k < s.depth; k += DEPTH) {
+            struct strided b = p->b;
+            b.at += (size_t)(s.k + k) * b.row + (size_t)s.j * b.col;
+            pack_right(least(DEPTH, s.depth - k), s.columns, b,
+                       right + (size_t)(k / DEPTH) * slice);
+        }
         for (int i = top; i < bottom; i += ROWS)
-            product_rows(p, i, least(ROWS, bottom - i), j, columns, k, depth, packed,
-                         left);
+            product_rows(p, &s, i, least(ROWS, bottom - i), left);
     }
 }
 
@@ -214,15 +250,24 @@ static int block_of(int n, int most, int unit)
     return (size + unit - 1) / unit * unit;
 }
 
-/* Large blocks pack little; a few for each thread balance. */
+/* Two blocks of C for each thread. Each packs its columns of op(B) and takes its rows
+ * of op(A) into its core's cache: least of both. */
 static void product_cut(struct product *p)
 {
-    int wanted = pl_pool_threads() > 1 ? 4 * pl_pool_threads() : 1;
-    p->columns = block_of(p->N, COLUMNS, PANEL);
-    int across = (p->N + p->columns - 1) / p->columns;
-    int down = (wanted + across - 1) / across;
-    if (down > p->M / (8 * TILE_ROWS)) down = p->M / (8 * TILE_ROWS);
-    p->rows = block_of(p->M, down > 1 ? (p->M + down - 1) / down : p->M, TILE_ROWS);
+    const int threads = pl_pool_threads(), wanted = threads > 1 ? 2 * threads : 1;
+    const int first = (p->N + COLUMNS - 1) / COLUMNS;
+    int64_t best = INT64_MAX;
+    for (int across = first; across == first || across <= wanted; across++) {
+        int columns = block_of(p->N, (p->N + across - 1) / across, PANEL);
+        int down = (wanted + across - 1) / across;
+        if (down > p->M / (4 * TILE_ROWS)) down = p->M / (4 * TILE_ROWS);
+        if (down < 1) down = 1;
+        int64_t cost = (int64_t)across * p->M + (int64_t)down * p->N;
+        if (cost >= best) continue;
+        best = cost;
+        p->columns = columns;
+        p->rows = block_of(p->M, (p->M + down - 1) / down, TILE_ROWS);
+    }
 }
 
 int HOST(gemm)(bool ta, bool tb, int M, int N, int K, float alpha, const float *A,

@@ -142,7 +142,8 @@ static inline void copy_tile_rows(const float *from, float *to)
     *(half *)(to + LAST) = last;
 }
 
-/* Left-hand factor a (M,K) with row stride 1, to `out` of left_floats. */
+/* Left-hand factor a (M,K) with row stride 1, to `out` of left_floats. Panels are more
+ * streams of stores than the core follows by itself. */
 static struct panels pack_left(int M, int K, struct strided a, float *out)
 {
     const struct panels p = {out, panel_stride(K, TILE_ROWS), TILE_ROWS};
@@ -150,8 +151,10 @@ static struct panels pack_left(int M, int K, struct strided a, float *out)
     for (int k = 0; k < K; k++, from += a.col, out += TILE_ROWS) {
         float *to = out;
         int i = 0;
-        for (; i + TILE_ROWS <= M; i += TILE_ROWS, to += p.stride)
+        for (; i + TILE_ROWS <= M; i += TILE_ROWS, to += p.stride) {
+            __builtin_prefetch(to + 4 * TILE_ROWS, 1);
             copy_tile_rows(from + i, to);
+        }
         if (i == M) continue;
         for (int r = 0; r < TILE_ROWS; r++) to[r] = i + r < M ? from[i + r] : 0;
     }
