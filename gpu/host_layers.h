@@ -62,10 +62,20 @@ int HOST(dot)(size_t n, const float *x, const float *y, double *out)
     return 0;
 }
 
+static void sign_part(void *args, int part, size_t from, size_t to)
+{
+    const struct axpby *p = args;
+    const float *x = p->x;
+    float *y = p->y;
+    (void)part;
+#pragma omp simd
+    for (size_t i = from; i < to; i++) y[i] = (float)((x[i] > 0) - (x[i] < 0));
+}
+
 int HOST(sign)(size_t n, const float *x, float *y)
 {
-#pragma omp simd
-    for (size_t i = 0; i < n; i++) y[i] = (float)((x[i] > 0) - (x[i] < 0));
+    struct axpby p = {.y = y, .x = x};
+    pl_host_rows(n, 1, sign_part, &p);
     return 0;
 }
 

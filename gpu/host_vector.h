@@ -93,20 +93,39 @@ int HOST(distance)(size_t n, const float *x, const float *y, double *out)
     return 0;
 }
 
-int HOST(mul)(size_t n, float a, const float *x, const float *z, float b, float *y)
+struct mul {
+    float a, b, *y;
+    const float *x, *z;
+};
+
+static void mul_part(void *args, int part, size_t from, size_t to)
 {
+    const struct mul *p = args;
+    const float *x = p->x, *z = p->z, a = p->a, b = p->b;
+    float *y = p->y;
+    (void)part;
     if (b == 0) {
 #pragma omp simd
-        for (size_t i = 0; i < n; i++) y[i] = a * x[i] * z[i];
+        for (size_t i = from; i < to; i++) y[i] = a * x[i] * z[i];
     } else {
 #pragma omp simd
-        for (size_t i = 0; i < n; i++) y[i] = a * x[i] * z[i] + b * y[i];
+        for (size_t i = from; i < to; i++) y[i] = a * x[i] * z[i] + b * y[i];
     }
+}
+
+int HOST(mul)(size_t n, float a, const float *x, const float *z, float b, float *y)
+{
+    struct mul p = {a, b, y, x, z};
+    pl_host_rows(n, 1, mul_part, &p);
     return 0;
 }
 
 struct ratio {
     float a, b, s, under, eps, least; /* d = max(s sqrt(v + under) + eps, least) */
+    enum pl_along along;
+    size_t width;
+    const float *x, *v;
+    float *y;
 };
 
 static inline float ratio_divisor(const struct ratio *r, float v)
@@ -128,45 +147,91 @@ static void ratio_each(size_t n, struct ratio r, const float *x, const float *v,
     }
 }
 
+static void ratio_part(void *args, int part, size_t from, size_t to)
+{
+    const struct ratio *r = args;
+    const size_t width = r->width;
+    if (r->along == PL_EACH)
+        ratio_each(to - from, *r, r->x + from, r->v + from, r->y + from);
+    for (size_t i = from; i < to && r->along != PL_EACH; i++) {
+        const float *x = r->x + i * width;
+        struct axpby row = {0, r->b, r->y + i * width, x};
+        if (r->along == PL_COLUMN) {
+            ratio_each(width, *r, x, r->v, row.y);
+        } else {
+            row.a = r->a / ratio_divisor(r, r->v[i]);
+            axpby_part(&row, part, 0, width);
+        }
+    }
+}
+
 int HOST(ratio)(int m, int n, const struct pl_ratio_args *args, const float *x,
                 const float *v, float *y)
 {
-    struct ratio r = {(float)args->a,
-                      (float)args->b,
-                      (float)args->s,
-                      (float)args->under,
-                      args->clamp ? 0 : (float)args->eps,
-                      args->clamp ? (float)args->eps : 0};
-    const size_t width = (size_t)n;
-    if (args->along == PL_EACH) {
-        ratio_each((size_t)m * width, r, x, v, y);
-        return 0;
-    }
-    for (int i = 0; i < m; i++, x += width, y += width) {
-        if (args->along == PL_COLUMN)
-            ratio_each(width, r, x, v, y);
-        else
-            HOST(axpby)(width, r.a / ratio_divisor(&r, v[i]), x, r.b, y);
-    }
+    struct ratio r = {.a = (float)args->a,
+                      .b = (float)args->b,
+                      .s = (float)args->s,
+                      .under = (float)args->under,
+                      .eps = args->clamp ? 0 : (float)args->eps,
+                      .least = args->clamp ? (float)args->eps : 0,
+                      .along = args->along,
+                      .width = (size_t)n};
+    r.x = x;
+    r.v = v;
+    r.y = y;
+    if (args->along == PL_EACH)
+        pl_host_rows((size_t)m * r.width, 1, ratio_part, &r);
+    else
+        pl_host_rows((size_t)m, r.width, ratio_part, &r);
     return 0;
+}
+
+struct squares {
+    size_t m, n;
+    float a, b, *out;
+    const float *x;
+};
+
+static void squares_rows(void *args, int part, size_t from, size_t to)
+{
+    const struct squares *p = args;
+    (void)part;
+    for (size_t i = from; i < to; i++) {
+        const float *x = p->x + i * p->n;
+        float sum = p->a * row_dot((int)p->n, x, x);
+        p->out[i] = p->b == 0 ? sum : sum + p->b * p->out[i];
+    }
+}
+
+enum { SQUARES_SLICE = 64 }; /* columns of a part */
+
+/* A slice of the columns: rows stay in order. */
+static void squares_columns(void *context, int part)
+{
+    const struct squares *p = context;
+    const size_t first = (size_t)part * SQUARES_SLICE, left = p->n - first;
+    const size_t n = left < SQUARES_SLICE ? left : SQUARES_SLICE;
+    float *out = p->out + first;
+    struct axpby old = {p->b, 0, out, out};
+    if (p->b == 0)
+        memset(out, 0, n * sizeof *out);
+    else
+        axpby_part(&old, part, 0, n);
+    for (size_t i = 0; i < p->m; i++) {
+        const float *x = p->x + i * p->n + first;
+        struct mul add = {p->a, 1, out, x, x};
+        mul_part(&add, part, 0, n);
+    }
 }
 
 int HOST(squares)(enum pl_along along, int m, int n, float a, const float *x, float b,
                   float *out)
 {
-    const size_t width = (size_t)n;
-    if (along == PL_ROW) {
-        for (int i = 0; i < m; i++, x += width) {
-            float sum = a * row_dot(n, x, x);
-            out[i] = b == 0 ? sum : sum + b * out[i];
-        }
-        return 0;
-    }
-    if (b == 0)
-        memset(out, 0, width * sizeof *out);
+    struct squares p = {(size_t)m, (size_t)n, a, b, out, x};
+    if (along == PL_ROW)
+        pl_host_rows(p.m, p.n, squares_rows, &p);
     else
-        HOST(axpby)(width, b, out, 0, out);
-    for (int i = 0; i < m; i++, x += width) HOST(mul)(width, a, x, x, 1, out);
+        pl_pool_for((n + SQUARES_SLICE - 1) / SQUARES_SLICE, squares_columns, &p);
     return 0;
 }
 

@@ -170,6 +170,24 @@ static size_t run_all(const struct pl_device *d, float *out)
     to += 3 * WIDTH * WIDTH;
     d->round_bf16(N, x, to);
     to += N;
+    memcpy(to, x, sizeof(float) * N);
+    d->mul(N, 0.5f, x, y, 2, to);
+    d->sign(N, x, to + N);
+    to += 2 * N;
+    for (int along = 0; along < 3; along++, to += N) {
+        const struct pl_ratio_args ratio = {.along = (enum pl_along)along,
+                                            .a = 0.3,
+                                            .b = -0.7,
+                                            .s = 1,
+                                            .eps = 1e-3,
+                                            .under = 20};
+        memcpy(to, y, sizeof(float) * N);
+        d->ratio(ROWS, WIDTH, &ratio, x, y, to);
+    }
+    memcpy(to, x, sizeof(float) * N);
+    d->squares(PL_ROW, ROWS, WIDTH, 0.5f, x, 2, to);
+    d->squares(PL_COLUMN, ROWS, WIDTH, 0.5f, y, 2, to + ROWS);
+    to += N;
     *to++ = (float)sum;
     *to++ = (float)far;
     *to++ = (float)loss;
@@ -184,7 +202,7 @@ static size_t run_all(const struct pl_device *d, float *out)
 START_TEST(any_number_of_threads_gives_the_same_bits)
 {
     const struct pl_device *const *sets = pl_host_sets();
-    enum { ROOM = 26 * 600 * 192 };
+    enum { ROOM = 32 * 600 * 192 };
     float *one = PL_NEW(ROOM, float), *many = PL_NEW(ROOM, float);
     for (; *sets; sets++) {
         pl_pool_threads_set(1);
