@@ -263,8 +263,7 @@ static int apply_stage(struct pl_run_state *run, int64_t n, int s, double rate,
     const bool diagnosed = pl_run_diagnosed(spec, n);
     if (!rc) rc = correct_gradient(run, n, s);
     if (!rc && diagnosed) rc = pl_run_diagnose_gradient(run, n, s, sqrt(moved));
-    if (!rc) rc = dev->zero(run->u, sizeof(float) * floats);
-    if (!rc) rc = optimize(run, n, s, rate);
+    if (!rc) rc = optimize(run, n, s, rate); /* all of u: tensors leave no gap */
     if (!rc)
         rc = dev->dot(pl_problem_descended(spec->problem, s), run->u, run->u, &square);
     if (!rc) rc = pl_wstore_write(&run->store, s, n, run->u, c->start == PL_START_HOLD);
