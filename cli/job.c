@@ -214,7 +214,8 @@ static void fill_spec(const struct pl_arm *arm, const struct parts *p,
 /* Load balance is taken over a microbatch, so its sequences stay together. */
 static int check_at_once(const struct pl_arm *arm, const struct pl_run_spec *spec)
 {
-    const int part = spec->batch / spec->versions->m;
+    const int part =
+        spec->batch / spec->versions->m / (spec->ranks > 1 ? spec->ranks : 1);
     bool whole = arm->model.experts && arm->model.aux_loss > 0 && !arm->model.seq_aux;
     if (!spec->data || !whole || !spec->at_once || spec->at_once >= part) return 0;
     return pl_fail(PL_ECONFIG,
