@@ -93,14 +93,17 @@ gpu_check() {
     run "$1" sh "$top_srcdir/tools/gpu-check" --plugin "$plugin" --small --seconds 900 \
         --state "$work/state" "$work/results"
 }
-gpu_check 0 && for part in build conformance parity bench experiment; do
+gpu_check 0 && for part in build conformance parity bench delay muon profile experiment; do
     grep -q "^$part  *passed" "$work/results/result.txt" || echo "# $part"
-done >"$work/missing" && [ ! -s "$work/missing" ] && [ -s "$work/results/experiment.h5" ]
+done >"$work/missing" && [ ! -s "$work/missing" ] && [ -s "$work/results/experiment.h5" ] &&
+    grep -q '^parity: cuda fp32 .* (limit 0.0001)$' "$work/results/result.txt" &&
+    grep -q '^bench moe .* tokens/s, MFU ' "$work/results/result.txt" &&
+    tail -n 1 "$work/results/result.txt" | grep -q '^muon+2bw-ef '
 ok $? 'gpu-check: training on host and cuda agrees, and every part passes'
-gpu_check 0 && [ "$(grep -c 'passed (before)' "$work/out")" -eq 5 ]
+gpu_check 0 && [ "$(grep -c 'passed (before)' "$work/out")" -eq 8 ]
 ok $? 'gpu-check: what has passed is not repeated'
 rm "$work"/state/*.status
-SHIM_DEVICES=0 gpu_check 1 && [ "$(grep -c 'SKIP no device: no GPU' "$work/out")" -eq 6 ]
+SHIM_DEVICES=0 gpu_check 1 && [ "$(grep -c 'SKIP no device: no GPU' "$work/out")" -eq 10 ]
 ok $? 'gpu-check: no GPU'
 
 # train.device auto: cuda where there is one, else host with its reason.

@@ -15,7 +15,7 @@ tests_test_cuda_SOURCES = tests/test_cuda.c tests/conformance.c tests/conformanc
   tests/conformance_blocks.c tests/conformance_moe.c
 test_scripts += tests/cuda_gpu.sh tests/cuda_shim.sh
 EXTRA_DIST += tests/cuda_shim.h tests/cuda_shim_api.h tests/cuda_shim_blas.h tests/cuda_shim_mma.h tests/cuda_flash.cc
-EXTRA_DIST += tools/gpu-check tools/gpu-pack tools/README.md
+EXTRA_DIST += tools/gpu-check tools/gpu-check-parts tools/gpu-pack tools/README.md
 
 # host in bf16; amx_trap.c runs its AMX code on CPUs without AMX.
 test_programs += tests/test_bf16 tests/test_bf16_attention

@@ -13,7 +13,8 @@
 enum { TRIES = 5 };
 static const double long_enough = 0.02; /* seconds of one call */
 
-/* Random numbers in [-1, 1), floats or bf16: a GPU multiplies zeros faster. */
+/* Random numbers in [-1, 1), floats or bf16, again and again: a GPU multiplies zeros
+ * faster. */
 static int fill(const struct pl_device *dev, float *x, size_t bytes, size_t width)
 {
     enum { PIECE = 1 << 16 };
@@ -24,10 +25,12 @@ static int fill(const struct pl_device *dev, float *x, size_t bytes, size_t widt
         /* the upper half of a float is a bf16, on machines with the lower half first */
         memcpy(piece + i * width, (char *)&value + sizeof value - width, width);
     }
-    int rc = 0;
-    for (size_t at = 0; at < bytes && !rc; at += PIECE)
-        rc =
-            dev->upload((char *)x + at, piece, bytes - at < PIECE ? bytes - at : PIECE);
+    size_t done = bytes < PIECE ? bytes : PIECE;
+    int rc = dev->upload(x, piece, done);
+    for (size_t more; done < bytes && !rc; done += more) {
+        more = bytes - done < done ? bytes - done : done;
+        rc = dev->copy((char *)x + done, x, more);
+    }
     free(piece);
     return rc;
 }
@@ -74,7 +77,7 @@ static int time_triad(const struct pl_device *dev, struct blocks *b, size_t n,
 
 static int measure_memory(const struct pl_device *dev, struct pl_machine *out)
 {
-    const size_t most = dev->host_memory ? 1 << 25 : 1 << 28; /* floats of a block */
+    const size_t most = dev->host_memory ? 1 << 25 : 1 << 27; /* floats of a block */
     double seconds = 0;
     int rc = 0;
     for (size_t n = 1 << 14; n <= most && seconds < long_enough && !rc; n *= 4) {
