@@ -134,13 +134,13 @@ static int use_spec(void *context, const struct pl_run_spec *spec)
     struct pl_machine machine;
     struct pl_run_profile profile;
     char device[512];
-    struct pl_profile_view view = {
-        .arm = a->arm,
-        .profile = &profile,
-        .device = device,
-        .precision = spec->problem->device->precision,
-        .n_matmul = (double)pl_model_count(&a->arm->model).n_matmul,
-        .flops = pl_model_flops(&a->arm->model, spec->T)};
+    struct pl_profile_view view = {.arm = a->arm,
+                                   .profile = &profile,
+                                   .device = device,
+                                   .precision = spec->problem->device->precision,
+                                   .n_matmul =
+                                       (double)pl_model_count(&a->arm->model).n_matmul,
+                                   .flops = pl_model_flops(&a->arm->model, spec->T)};
     int code = given_peaks(c, &view);
     if (!code) code = measure(a, spec, &machine, &profile);
     if (code) return code;
@@ -165,7 +165,7 @@ static int profile_arm(struct arguments *a, const struct pl_config *config)
                        "problem.name: %s has no layers on stages, expected model",
                        type->name);
     }
-    pl_unused_warn_run(&e);
+    pl_unused_warn_run(&e, "cluster.");
     if (e.n_arms > 1)
         pl_log(PL_LOG_INFO, "arm %s, the first of %d; arms.only chooses", a->arm->name,
                e.n_arms);

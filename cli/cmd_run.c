@@ -275,7 +275,7 @@ static int open_ranks(struct pl_session *s, const struct args *args)
     int rank, ranks, rc = pl_mpi_launched(&rank, &ranks);
     if (!rc) rc = pl_cmd_settings_config(&args->settings, args->file, &s->config);
     if (!rc && rank == 0) rc = pl_session_open(s);
-    if (!rc && rank == 0) pl_unused_warn_run(&s->experiment);
+    if (!rc && rank == 0) pl_unused_warn_run(&s->experiment, NULL);
     if (!rc && rank == 0) announce(s);
     if (rc && rank == 0) return rc;
     if (ranks < 2) return 0;
@@ -308,7 +308,7 @@ static int dry_run(struct pl_session *s, const struct args *args)
     if (!rc && rank) return 0;
     if (!rc) rc = pl_cmd_settings_config(&args->settings, args->file, &s->config);
     if (!rc) rc = pl_dry_run(s, args->json, stdout);
-    if (s->largest) pl_unused_warn_run(&s->experiment);
+    if (s->largest) pl_unused_warn_run(&s->experiment, NULL);
     return rc ? pl_cmd_fail(rc) : 0;
 }
 

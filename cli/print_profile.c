@@ -281,7 +281,8 @@ void pl_print_profile_csv(const struct pl_profile_view *v, FILE *out)
     fprintf(out,
             "# use: pipelag sim -P %d -m %d --set cost.profile=THIS --set "
             "link.bandwidth='25 GB/s' --set link.bytes='%.0f B'\n",
-            p->stages, v->arm->versions.m, p->boundary_bytes);
+            (int)pl_config_int(v->arm->config, "schedule.stages"), v->arm->versions.m,
+            p->boundary_bytes);
     fprintf(out, "stage,forward [ms],backward [ms],weight [ms],update [ms]\n");
     for (int s = 0; s < p->stages; s++) {
         fprintf(out, "%d", s);

@@ -133,7 +133,9 @@ static int read_csv(const char *path, char *text, struct pl_profile *out)
     }
     if (!rc && !out->n)
         rc = pl_fail(PL_EINPUT, "%s: no rows of costs, expected one a stage", path);
-    out->links = out->n;
+    out->links = 1; /* without a column, 0 for all */
+    for (int i = 0; i < header.n; i++)
+        if (header.column[i] == PL_N_PROFILE - 1) out->links = out->n;
     return rc;
 }
 

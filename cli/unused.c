@@ -195,9 +195,10 @@ static bool trained_with(const struct pl_config *config, const char *key)
                              strcmp(key, "train.precision"));
 }
 
-void pl_unused_warn_run(const struct pl_experiment *e)
+void pl_unused_warn_run(const struct pl_experiment *e, const char *read_too)
 {
     for (const struct pl_key *key = pl_keys; key->name; key++) {
+        if (read_too && !strncmp(key->name, read_too, strlen(read_too))) continue;
         const struct pl_config *given = NULL;
         char *reason = NULL;
         bool read = false;

@@ -11,8 +11,9 @@ void pl_unused_warn(const struct pl_config *config);
 
 /* One warning for each key problem.*, optimizer.* and corrector.* that was given and
  * that no arm's kind, rule or corrector reads, for keys of models and data beside arms
- * that train none, and for those that wait for the value of another. Part of `pipelag
- * run`. */
-void pl_unused_warn_run(const struct pl_experiment *experiment);
+ * that train none, and for those that wait for the value of another. read_too: the
+ * beginning of keys that the caller reads for something else, or NULL. Part of `pipelag
+ * run` and `pipelag profile`. */
+void pl_unused_warn_run(const struct pl_experiment *experiment, const char *read_too);
 
 #endif

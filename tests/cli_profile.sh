@@ -43,6 +43,12 @@ ok $? 'on two stages less than the sum'
     --set link.bytes='2048 B' --no-gantt >slow && ! cmp -s out slow
 ok $? 'with links, as the head of the table says'
 
+chunks='-P 2 -m 4 --schedule interleaved --set schedule.chunks=2'
+# shellcheck disable=SC2086
+profile 0 $chunks -o chunks.csv && [ "$(grep -c '^[0-9]' chunks.csv)" -eq 4 ] &&
+    run 0 "$PIPELAG" sim --no-gantt $chunks --set cost.profile=chunks.csv
+ok $? 'one row a chunk'
+
 profile 0 -P 2 -m 4 --json && grep -q '"update_s"' out && grep -q '"operation": "product dw"' out &&
     python3 -c 'import json; json.load(open("out"))' 2>/dev/null
 [ $? -eq 0 ] || { grep -q '"update_s"' out && ! command -v python3 >/dev/null; }
@@ -55,7 +61,7 @@ ok $? 'a mixture of experts'
 profile 0 -P 4 -m 4 --schedule pipedream --set corrector.name=feedback --set model.norm=layernorm
 ok $? 'delays, a corrector, LayerNorm'
 profile 0 -P 1 -m 1 --set cluster.preset=dgx-h100 && grep -q 'Tflop/s (cluster.gpu.fp32)' out &&
-    grep -q 'GB/s (cluster.gpu.memory_bandwidth)' out
+    grep -q 'GB/s (cluster.gpu.memory_bandwidth)' out && ! grep -q warning err
 ok $? 'peaks of a cluster'
 
 # refused STATUS TEXT ARGUMENTS...: one line, no output.
