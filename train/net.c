@@ -45,8 +45,8 @@ static size_t lay_out(struct pl_net *net)
     return used;
 }
 
-/* What the work of a stage on a batch depends on: where everything is. Stage 0 has the
- * table that a tied head reads. */
+/* What the work of a stage on a batch depends on: where everything is. Stage 0, the
+ * first of the pairs, has the table that a tied head reads. */
 struct key {
     int stage, B, T, micro;
     bool forward;
@@ -56,7 +56,8 @@ struct key {
     double scale;
 };
 
-static struct key key_of(const struct pl_pass *pass, int s, bool forward)
+static struct key key_of(const struct pl_net *net, const struct pl_pass *pass, int s,
+                         bool forward)
 {
     const struct pl_batch *batch = pass->batch;
     struct key key;
@@ -68,7 +69,7 @@ static struct key key_of(const struct pl_pass *pass, int s, bool forward)
     key.forward = forward;
     key.tokens = batch->tokens;
     key.targets = batch->targets;
-    for (int i = 0; i < 2; i++) {
+    for (int i = net->model.tied ? 0 : 1; i < 2; i++) {
         key.weights[i] = pass->weights[i * s];
         key.back[i] = pass->back ? pass->back[i * s] : NULL;
         key.grads[i] = pass->grads ? pass->grads[i * s] : NULL;
@@ -94,7 +95,7 @@ int pl_net_stage(const struct pl_net *net, struct pl_pass *pass, int s, bool for
 {
     const struct pl_device *dev = net->dev;
     if (!dev->begin) return layers(net, pass, s, forward);
-    const struct key key = key_of(pass, s, forward);
+    const struct key key = key_of(net, pass, s, forward);
     const bool fixed = !net->model.experts;
     char name[48];
     snprintf(name, sizeof name, "%c s%d m%lld", forward ? 'F' : 'B', s,

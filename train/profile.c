@@ -162,9 +162,10 @@ static int measure(struct profile *p, int warm_up,
                    void (*on_step)(void *context, int done, int of), void *context)
 {
     const int64_t updates = p->spec->versions->updates;
-    for (int s = 0; s < p->stages; s++) /* a device may keep a list for each version */
-        if (p->run.plan.stages[s].depth > warm_up)
-            warm_up = p->run.plan.stages[s].depth;
+    /* a device may issue a list of a version, keep it, and replay it from then on */
+    for (int s = 0; s < p->stages; s++)
+        if (2 * p->run.plan.stages[s].depth > warm_up)
+            warm_up = 2 * p->run.plan.stages[s].depth;
     const int all = warm_up + p->repetitions;
     int64_t first = updates > all ? updates - all : 0;
     int rc = fill_ring(p);
