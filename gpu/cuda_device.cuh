@@ -95,10 +95,13 @@ int pl_cuda_scratch(size_t bytes, void **at);
  * for. */
 int pl_cuda_shared(const void *kernel, size_t bytes, const char *what);
 
-/* cuda_rows.cu: first[c] += sum of partial (parts, columns), in order, second[c -
- * split] from column split on; second NULL: those are dropped. */
-int pl_cuda_add_columns(int parts, size_t columns, const float *partial, size_t split,
-                        float *first, float *second);
+/* cuda_rows.cu: first[c] = a (sum of partial (parts, columns), in order) + b first[c],
+ * from column split on second[c - split]; second NULL: those are dropped. b = 0 reads
+ * neither. */
+int pl_cuda_sum_columns(int parts, size_t columns, const float *partial, size_t split,
+                        float a, float b, float *first, float *second);
+/* squares() along PL_COLUMN. */
+int pl_cuda_column_squares(int m, int n, float a, const float *x, float b, float *out);
 
 /* cuda_sort.cu: *order, in the room of pl_cuda_sort_bytes(n) bytes: 0 .. n - 1 sorted
  * by the lower `bits` of their keys, equal ones by number. */

@@ -65,32 +65,13 @@ static __global__ void row_squares_kernel(int m, int n, float a, const float *x,
     }
 }
 
-/* One thread a column: neighbours read neighbours. */
-static __global__ void column_squares_kernel(int m, int n, float a, const float *x,
-                                             float b, float *out)
-{
-    for (size_t j = pl_thread(); j < (size_t)n; j += pl_threads()) {
-        float sum = 0;
-        for (int i = 0; i < m; i++) {
-            float e = x[(size_t)i * (size_t)n + j];
-            sum += e * e;
-        }
-        out[j] = b == 0 ? a * sum : a * sum + b * out[j];
-    }
-}
-
 int pl_cuda_squares(enum pl_along along, int m, int n, float a, const float *x, float b,
                     float *out)
 {
-    if (along == PL_ROW) {
-        if (!m) return 0;
-        int blocks = pl_cuda_blocks((size_t)m * PL_WARP, PL_BLOCKS_MAX);
-        PL_LAUNCH(row_squares_kernel, blocks, PL_BLOCK, 0, m, n, a, x, b, out);
-    } else {
-        if (!n) return 0;
-        int blocks = pl_cuda_blocks((size_t)n, PL_BLOCKS_MAX);
-        PL_LAUNCH(column_squares_kernel, blocks, PL_BLOCK, 0, m, n, a, x, b, out);
-    }
+    if (along == PL_COLUMN) return pl_cuda_column_squares(m, n, a, x, b, out);
+    if (!m) return 0;
+    int blocks = pl_cuda_blocks((size_t)m * PL_WARP, PL_BLOCKS_MAX);
+    PL_LAUNCH(row_squares_kernel, blocks, PL_BLOCK, 0, m, n, a, x, b, out);
     return pl_cuda_launched("squares");
 }
 

@@ -173,7 +173,8 @@ static int norm_back(struct shape s, const float *x, const float *gain,
               gain, mean, rstd, (const R *)dy, (R *)dx, partial);
     rc = pl_cuda_launched("norm_back");
     if (rc) return rc;
-    return pl_cuda_add_columns(blocks, columns, partial, (size_t)s.d, dgain, dshift);
+    return pl_cuda_sum_columns(blocks, columns, partial, (size_t)s.d, 1, 1, dgain,
+                               dshift);
 }
 
 template <class R>

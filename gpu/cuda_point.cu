@@ -138,8 +138,9 @@ static __device__ inline void row_sum(int vocab, const R *x, float *max, double 
 /* Block k does rows k, k + blocks, ...: log-sum-exp, then the gradient over the logits.
  */
 template <class R, int N>
-static __global__ void xent_kernel(int rows, int vocab, R *logits,
-                                   const int32_t *targets, float scale, double *partial)
+static __global__ void __launch_bounds__(1024)
+    xent_kernel(int rows, int vocab, R *logits, const int32_t *targets, float scale,
+                double *partial)
 {
     double loss = 0, total;
     float max, v[N];

@@ -164,12 +164,11 @@ static int add_rows(int rows, int period, int d, const float *x, float *y)
     return pl_cuda_launched("add_rows");
 }
 
-/* Block (t and part, columns): rows t + k period for the part's k, warp w those of k =
- * w
- * + 8 i; partial (parts, period, d). */
+/* Block (t and part, columns): rows t + k period for the part's k, warp w those of
+ * k = w + 8 i; partial (parts, period, d). */
 template <class R, int N>
-static __global__ void add_rows_back_kernel(int rows, int period, int d, int parts,
-                                            const R *dy, float *partial)
+static __global__ void row_sums_kernel(int rows, int period, int d, int parts,
+                                       bool squared, const R *x, float *partial)
 {
     PL_SHARED(float, sums); /* (PL_ROWS, PL_WARP N) */
     const size_t t = blockIdx.x % (size_t)period, part = blockIdx.x / (size_t)period;
@@ -179,9 +178,9 @@ static __global__ void add_rows_back_kernel(int rows, int period, int d, int par
     float sum[N] = {}, v[N];
     for (size_t r = t + (part * PL_ROWS + (size_t)warp) * (size_t)period;
          r < (size_t)rows && c < d; r += step) {
-        pl_get<N>(dy + r * (size_t)d + c, v);
+        pl_get<N>(x + r * (size_t)d + c, v);
 #pragma unroll
-        for (int i = 0; i < N; i++) sum[i] += v[i];
+        for (int i = 0; i < N; i++) sum[i] += squared ? v[i] * v[i] : v[i];
     }
     pl_put<N>(sums + (warp * PL_WARP + pl_lane()) * N, sum);
     __syncthreads();
@@ -190,38 +189,53 @@ static __global__ void add_rows_back_kernel(int rows, int period, int d, int par
         double all = 0;
         for (int w = 0; w < PL_ROWS; w++) all += sums[w * PL_WARP * N + i];
         if (column < d)
-            partial[((size_t)blockIdx.x) * (size_t)d + (size_t)column] = (float)all;
+            partial[(size_t)blockIdx.x * (size_t)d + (size_t)column] = (float)all;
     }
 }
 
+/* out[t] (t < period, at most rows) = a sum of rows t, t + period ..., or of their
+ * squares, + b out[t]. */
 template <class R>
-static int add_rows_back(int rows, int period, int d, const float *dy, float *dx)
+static int row_sums(int rows, int period, int d, bool squared, float a, const R *x,
+                    float b, float *out)
 {
     enum { SERIAL = 8, FULL = 8 }; /* rows of a warp, at least; blocks that fill one */
-    if (!rows || !d) return 0;
-    if (period > rows) period = rows;
-    const bool wide = pl_wide<R>(d, dy);
+    const bool wide = pl_wide<R>(d, x);
     const int across = PL_WARP * (wide ? pl_width<R> : 1);
     const int columns = (d + across - 1) / across, each = rows / period;
-    int parts = (each + SERIAL * PL_ROWS - 1) / (SERIAL * PL_ROWS);
     const int most = FULL * PL_PROCESSORS / columns / period + 1;
+    int parts = each / (SERIAL * PL_ROWS) + 1;
     if (parts > most) parts = most;
     const size_t all = (size_t)period * (size_t)d;
     float *partial;
     int rc = pl_cuda_scratch((size_t)parts * all * sizeof(float), (void **)&partial);
     if (rc) return rc;
     dim3 grid((unsigned)(parts * period), (unsigned)columns);
-    PL_LAUNCH_WIDE(R, wide, add_rows_back_kernel, grid, PL_BLOCK,
+    PL_LAUNCH_WIDE(R, wide, row_sums_kernel, grid, PL_BLOCK,
                    PL_ROWS * (size_t)across * sizeof(float), rows, period, d, parts,
-                   (const R *)dy, partial);
-    rc = pl_cuda_launched("add_rows_back");
-    return rc ? rc : pl_cuda_add_columns(parts, all, partial, all, dx, NULL);
+                   squared, x, partial);
+    rc = pl_cuda_launched("sums of rows");
+    return rc ? rc : pl_cuda_sum_columns(parts, all, partial, all, a, b, out, NULL);
 }
 
-/* first[c] += sum of partial[p][c] in a fixed order, of columns from `split` on
- * second[c - split]. A block has 8 columns and 32 threads for each. */
+template <class R>
+static int add_rows_back(int rows, int period, int d, const float *dy, float *dx)
+{
+    if (!rows || !d) return 0;
+    return row_sums(rows, period < rows ? period : rows, d, false, 1, (const R *)dy, 1,
+                    dx);
+}
+
+int pl_cuda_column_squares(int m, int n, float a, const float *x, float b, float *out)
+{
+    return n ? row_sums(m, 1, n, true, a, x, b, out) : 0;
+}
+
+/* first[c] = a (sum of partial[p][c] in a fixed order) + b first[c], of columns from
+ * `split` on second[c - split]. A block has 8 columns and 32 threads for each. */
 static __global__ void columns_kernel(int parts, size_t columns, const float *partial,
-                                      size_t split, float *first, float *second)
+                                      size_t split, float a, float b, float *first,
+                                      float *second)
 {
     enum { COLUMNS = 8, LANES = PL_BLOCK / COLUMNS };
     __shared__ double part[LANES][COLUMNS];
@@ -235,14 +249,14 @@ static __global__ void columns_kernel(int parts, size_t columns, const float *pa
     float *to = c < split ? first + c : second ? second + (c - split) : NULL;
     if (lane || c >= columns || !to) return;
     for (int i = 1; i < LANES; i++) sum += part[i][own];
-    *to = (float)(*to + sum);
+    *to = (float)(b == 0 ? a * sum : a * sum + (double)b * *to);
 }
 
-int pl_cuda_add_columns(int parts, size_t columns, const float *partial, size_t split,
-                        float *first, float *second)
+int pl_cuda_sum_columns(int parts, size_t columns, const float *partial, size_t split,
+                        float a, float b, float *first, float *second)
 {
     PL_LAUNCH(columns_kernel, (unsigned)((columns + 7) / 8), PL_BLOCK, 0, parts,
-              columns, partial, split, first, second);
+              columns, partial, split, a, b, first, second);
     return pl_cuda_launched("sums of columns");
 }
 

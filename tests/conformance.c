@@ -255,13 +255,12 @@ static void check_sign(struct trial *t)
     }
 }
 
-enum { VOCAB = 7 };
-
 /* embed copies; embed_back adds up to rows + 1 terms an element (exact for embed, which
- * has c = 0). */
-static void embed_one(struct trial *t, int rows, int d, bool back)
+ * has c = 0). Five tokens, `apart` from each other. */
+static void embed_one(struct trial *t, int rows, int d, int apart, bool back)
 {
-    size_t n = (size_t)rows * (size_t)d, size = (size_t)VOCAB * (size_t)d;
+    const size_t vocab = 4 * (size_t)apart + 3; /* the last two never come */
+    size_t n = (size_t)rows * (size_t)d, size = vocab * (size_t)d;
     float *table = trial_random(size, 9), *out = trial_random_real(t, n, 10);
     int32_t *tokens = PL_NEW(rows, int32_t);
     double *want = PL_NEW(n + size, double), *weight = PL_NEW(n + size, double);
@@ -271,7 +270,7 @@ static void embed_one(struct trial *t, int rows, int d, bool back)
         weight[i] = fabs((double)table[i]);
     }
     for (size_t i = 0; i < n; i++) {
-        int32_t token = (int32_t)(i / (size_t)d * 3 % 5); /* repeats; 5 and 6 never */
+        int32_t token = (int32_t)(i / (size_t)d * 3 % 5) * apart;
         size_t from = (size_t)token * (size_t)d + i % (size_t)d;
         tokens[i / (size_t)d] = token;
         if (back)
@@ -295,14 +294,17 @@ static void embed_one(struct trial *t, int rows, int d, bool back)
 
 static void check_embed(struct trial *t)
 {
-    embed_one(t, 1, 3, false);
-    embed_one(t, 37, 33, false);
+    embed_one(t, 1, 3, 1, false);
+    embed_one(t, 37, 33, 1, false);
+    embed_one(t, 9, 72, 1, false);
 }
 
 static void check_embed_back(struct trial *t)
 {
-    embed_one(t, 1, 3, true);
-    embed_one(t, 37, 33, true);
+    embed_one(t, 1, 3, 1, true);
+    embed_one(t, 37, 33, 1, true);
+    embed_one(t, 4500, 2, 1, true);   /* more than what is sorted or summed at a time */
+    embed_one(t, 40, 1, 70001, true); /* tokens of three bytes */
 }
 
 static void check_gather(struct trial *t)

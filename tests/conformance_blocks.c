@@ -6,7 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-static const int shapes[][2] = {{1, 1}, {3, 7}, {5, 64}, {33, 100}};
+static const int shapes[][2] = {{1, 1}, {3, 7}, {5, 64}, {33, 100}, {3, 264}};
 enum { SHAPES = sizeof shapes / sizeof *shapes };
 
 /* The mean adds d terms, the variance d squares, its root halves the error; difference,
@@ -140,7 +140,7 @@ struct heads_case {
     int rows, heads, d, ld;
 };
 static const struct heads_case head_shapes[] = {
-    {1, 1, 1, 1}, {3, 2, 7, 20}, {5, 1, 64, 100}, {33, 3, 40, 120}};
+    {1, 1, 1, 1}, {3, 2, 7, 20}, {5, 1, 64, 100}, {33, 3, 40, 120}, {2, 2, 136, 280}};
 enum { HEAD_SHAPES = sizeof head_shapes / sizeof *head_shapes };
 
 /* As rmsnorm; what is between the heads keeps its value. */
@@ -224,7 +224,8 @@ void check_headnorm_back(struct trial *t)
     for (int k = 0; k < HEAD_SHAPES; k++) headnorm_back_one(t, head_shapes[k]);
 }
 
-static const int periods[][3] = {{1, 1, 1}, {33, 1, 70}, {33, 5, 64}, {4, 9, 7}};
+static const int periods[][3] = {
+    {1, 1, 1}, {33, 1, 70}, {33, 5, 64}, {4, 9, 7}, {300, 1, 264}};
 enum { PERIODS = sizeof periods / sizeof *periods };
 
 /* One addition an element. */

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-static const int row_shapes[][2] = {{1, 1}, {3, 7}, {5, 64}, {33, 100}};
+static const int row_shapes[][2] = {{1, 1}, {3, 7}, {5, 64}, {33, 100}, {3, 264}};
 enum { ROW_SHAPES = sizeof row_shapes / sizeof *row_shapes };
 
 /* Sum of d squares (all of one sign: d u relative), root, product: d + 8. */
@@ -206,4 +206,5 @@ void check_xent(struct trial *t)
     xent_one(t, 9, 37, 0);
     xent_one(t, 17, 256, 0.01f);
     xent_one(t, 3, 1001, -2);
+    xent_one(t, 2, 8200, 1);
 }

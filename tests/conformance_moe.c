@@ -22,6 +22,7 @@ static const struct route_case route_cases[] = {
     {40, 64, 8, 40, false, true, false, 1, 1, 0.001f, 1},
     {9, 40, 1, 9, true, false, false, 1, 0, 1, 2},
     {5, 7, 3, 1, false, true, true, 1.5f, 2, 0, 0},
+    {600, 300, 4, 200, false, true, false, 1, 0.1f, 0, 2},
 };
 enum { ROUTE_CASES = sizeof route_cases / sizeof *route_cases };
 

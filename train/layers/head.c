@@ -12,12 +12,16 @@
 enum { LOGITS, NORMED, STATS, DNORMED };
 enum { GAIN, SHIFT, WHEAD };
 
-/* Rows of a chunk: 16 MiB of logits, but enough for products that do not wait for
- * Whead's gradient; a multiple of what a product sums at a time (host_gemm.h). */
+/* Rows of a chunk: 2^22 logits, but enough for products that do not wait for Whead's
+ * gradient; a multiple of what a product sums at a time (host_gemm.h). A GPU needs 64
+ * times as many: each chunk reads and writes that gradient, 8 bytes an element, which a
+ * chunk of r rows hides behind 2 r flops (989 TFLOP/s, 4.8 TB/s: r = 824 is as long).
+ */
 static int chunk_rows(const struct pl_net *net)
 {
-    enum { FLOATS = 1 << 22, FEWEST = 512 };
-    int rows = FLOATS / net->model.vocab / FEWEST * FEWEST;
+    enum { LOGITS_HOST = 1 << 22, LOGITS_GPU = 1 << 28, FEWEST = 512 };
+    const int most = net->dev->host_memory ? LOGITS_HOST : LOGITS_GPU;
+    int rows = most / net->model.vocab / FEWEST * FEWEST;
     if (rows < FEWEST) rows = FEWEST;
     return rows < net->max_rows ? rows : net->max_rows;
 }
