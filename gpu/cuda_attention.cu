@@ -20,7 +20,7 @@ template <class R> struct arrays {
 /* First row of this warp in its tile. */
 static __device__ inline int warp_row(void)
 {
-    return (int)threadIdx.x / PL_WARP * ROWS;
+    return pl_warp() * ROWS;
 }
 
 template <class R> static __device__ inline int width_of(const struct arrays<R> *a)
@@ -281,18 +281,16 @@ static int launch(void (*kernel)(struct arrays<R>), const struct arrays<R> *a,
 }
 
 template <class R>
-static struct arrays<R> arrays_of(const struct pl_attention_shape *shape,
-                                  const float *qkv) {
-    struct arrays<R> a = {
-    };
+static arrays<R> arrays_of(const struct pl_attention_shape *shape, const float *qkv)
+{
+    arrays<R> a = {};
     a.s = *shape;
     a.scale = (float)(1 / sqrt((double)shape->head_dim));
     a.qkv = (const R *)qkv;
     return a;
 }
 
-static int
-check_shape(const struct pl_attention_shape *s)
+static int check_shape(const struct pl_attention_shape *s)
 {
     if (s->head_dim <= HEAD_DIM_MAX && s->B <= 65535 && s->heads <= 65535) return 0;
     return pl_cuda.host->fail(PL_EUNSUP,

@@ -137,6 +137,17 @@ static __device__ inline size_t pl_threads(void)
     return (size_t)gridDim.x * blockDim.x;
 }
 
+/* Of the block. */
+static __device__ inline int pl_warp(void)
+{
+    return (int)threadIdx.x / PL_WARP;
+}
+
+static __device__ inline int pl_lane(void)
+{
+    return (int)threadIdx.x % PL_WARP;
+}
+
 /* Butterflies: every lane gets the same sum, bit for bit. */
 template <class T> static __device__ inline T pl_warp_sum(T value)
 {
@@ -157,7 +168,7 @@ static __device__ inline double pl_block_sum(double value)
 {
     __shared__ double part[PL_WARP];
     value = pl_warp_sum(value);
-    if (threadIdx.x % PL_WARP == 0) part[threadIdx.x / PL_WARP] = value;
+    if (pl_lane() == 0) part[pl_warp()] = value;
     __syncthreads();
     value = 0;
     for (int i = 0; i < (int)blockDim.x / PL_WARP; i++) value += part[i];
@@ -169,7 +180,7 @@ static __device__ inline float pl_block_max(float value)
 {
     __shared__ float part[PL_WARP];
     value = pl_warp_max(value);
-    if (threadIdx.x % PL_WARP == 0) part[threadIdx.x / PL_WARP] = value;
+    if (pl_lane() == 0) part[pl_warp()] = value;
     __syncthreads();
     value = part[0];
     for (int i = 1; i < (int)blockDim.x / PL_WARP; i++) value = fmaxf(value, part[i]);

@@ -59,8 +59,8 @@ static __device__ inline void finish_rows(const struct flash *a, float *lse, int
         for (int h = 0; h < 2; h++) {
             sum[i][h] += __shfl_xor_sync(~0u, sum[i][h], 1);
             sum[i][h] += __shfl_xor_sync(~0u, sum[i][h], 2);
-            int t = row + 16 * i + 8 * h + flash_lane() / 4;
-            if (t < a->s.T && flash_lane() % 4 == 0)
+            int t = row + 16 * i + 8 * h + pl_lane() / 4;
+            if (t < a->s.T && pl_lane() % 4 == 0)
                 lse[t] = max[i][h] * a->scale + logf(sum[i][h]);
             sum[i][h] = 1 / sum[i][h];
         }
@@ -85,13 +85,13 @@ static __global__ void __launch_bounds__(THREADS) flash_kernel(struct flash a)
     PL_SHARED(uint4, shared);
     bf16 *q = (bf16 *)shared, *buffers = q + PL_FLASH_ROWS * D;
     int first = (int)(gridDim.x - 1 - blockIdx.x) * PL_FLASH_ROWS; /* longest first */
-    int h = (int)blockIdx.y, b = (int)blockIdx.z, row = first + 16 * MT * flash_warp();
+    int h = (int)blockIdx.y, b = (int)blockIdx.z, row = first + 16 * MT * pl_warp();
     int key = a.s.heads + h / (a.s.heads / a.s.kv_heads);
     int last = min(first + PL_FLASH_ROWS, a.s.T) - 1;
     flash_load<D, PL_FLASH_ROWS, THREADS>(&a, q, a.qkv + flash_at(&a, b, h), a.width,
                                           first);
     load_keys<D>(&a, b, key, 0, buffers);
-    q += 16 * MT * flash_warp() * D;
+    q += 16 * MT * pl_warp() * D;
     float o[MT][D / 8][4] = {}, sum[MT][2] = {}, max[MT][2];
     for (int i = 0; i < MT; i++) max[i][0] = max[i][1] = -INFINITY;
     for (int j = 0; j <= last; j += COLS) {
@@ -142,18 +142,10 @@ int pl_flash_check(const struct pl_attention_shape *s)
         s->B, s->T, s->heads, s->head_dim);
 }
 
-int pl_flash_shared(const void *kernel, size_t bytes, const char *what)
-{
-    return pl_cuda_check(
-        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                             (int)bytes),
-        what);
-}
-
 template <int D> static int forward(const struct flash *a)
 {
     size_t bytes = (size_t)(PL_FLASH_ROWS + 4 * COLS) * D * sizeof(bf16);
-    int rc = pl_flash_shared((const void *)flash_kernel<D>, bytes, "attention");
+    int rc = pl_cuda_shared((const void *)flash_kernel<D>, bytes, "attention");
     if (rc) return rc;
     dim3 grid((unsigned)((a->s.T + PL_FLASH_ROWS - 1) / PL_FLASH_ROWS),
               (unsigned)a->s.heads, (unsigned)a->s.B);

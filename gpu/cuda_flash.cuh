@@ -28,18 +28,6 @@ struct flash {
 struct flash pl_flash_of(const struct pl_attention_shape *shape, const bf16 *qkv);
 /* 0, or PL_EUNSUP. */
 int pl_flash_check(const struct pl_attention_shape *shape);
-/* Ask for this much dynamic shared memory for a kernel. */
-int pl_flash_shared(const void *kernel, size_t bytes, const char *what);
-
-static __device__ inline int flash_lane(void)
-{
-    return (int)threadIdx.x % PL_WARP;
-}
-
-static __device__ inline int flash_warp(void)
-{
-    return (int)threadIdx.x / PL_WARP;
-}
 
 /* Where a head (query heads, then key heads, then value heads) begins in the first row
  * of sequence b of qkv. */
@@ -76,7 +64,7 @@ static __device__ inline void flash_load(const struct flash *a, bf16 *tile,
  * second one. */
 template <int D> static __device__ inline int flash_lane_at(bool tall)
 {
-    int lane = flash_lane(), half = lane / 8 % 2, other = lane / 16;
+    int lane = pl_lane(), half = lane / 8 % 2, other = lane / 16;
     int row = lane % 8 + 8 * (tall ? half : other), chunk = tall ? other : half;
     return row * D + 8 * (chunk ^ row % 8);
 }
@@ -145,8 +133,8 @@ static __device__ inline void flash_add(float sum[MT][D / 8][4],
 template <bool KEYS, int MT, int COLS>
 static __device__ inline void flash_mask(float s[MT][COLS / 8][4], int row, int col)
 {
-    row += flash_lane() / 4;
-    col += flash_lane() % 4 * 2;
+    row += pl_lane() / 4;
+    col += pl_lane() % 4 * 2;
 #pragma unroll
     for (int i = 0; i < MT; i++)
 #pragma unroll
@@ -166,7 +154,7 @@ static __device__ inline void
 flash_store(const struct flash *a, const float sum[MT][D / 8][4],
             const float factor[MT][2], bf16 *tile, bf16 *x, int ld, int first)
 {
-    int lane = flash_lane();
+    int lane = pl_lane();
     __syncwarp();
 #pragma unroll
     for (int i = 0; i < MT; i++)

@@ -44,7 +44,7 @@ static __device__ inline float product_of_pairs(unsigned x, unsigned y)
 static __global__ void flash_stat_kernel(struct flash a)
 {
     size_t rows = (size_t)a.s.B * a.s.T * a.s.heads, first = pl_thread() / 8;
-    int lane = flash_lane() % 8;
+    int lane = pl_lane() % 8;
     for (size_t r = first; r - first % 4 < rows; r += pl_threads() / 8) {
         float sum = 0;
         for (int c = 8 * lane; r < rows && c < a.s.head_dim; c += 64) {
@@ -108,7 +108,7 @@ static __device__ inline void weights(float s[MT][COLS / 8][4],
 #pragma unroll
         for (int c = 0; c < 4; c++) {
             float2 of_column = {};
-            if (KEYS) of_column = column[8 * j + flash_lane() % 4 * 2 + c % 2];
+            if (KEYS) of_column = column[8 * j + pl_lane() % 4 * 2 + c % 2];
 #pragma unroll
             for (int i = 0; i < MT; i++) {
                 float2 stat = KEYS ? of_column : row[i][c / 2];
@@ -131,7 +131,7 @@ static __global__ void __launch_bounds__(shape<D, KEYS>::THREADS)
     float2 *stats = (float2 *)(tiles + 4 * COLS * D);
     int first = (int)(KEYS ? blockIdx.x : gridDim.x - 1 - blockIdx.x) * PL_FLASH_ROWS;
     int mine = (int)blockIdx.y, b = (int)blockIdx.z, group = a.s.heads / a.s.kv_heads;
-    int row = first + 16 * MT * flash_warp();
+    int row = first + 16 * MT * pl_warp();
     int begin = KEYS ? first : 0,
         end = KEYS ? a.s.T : min(first + PL_FLASH_ROWS, a.s.T);
     struct stream y = {b, KEYS ? mine * group : a.s.heads + mine / group, begin};
@@ -143,13 +143,13 @@ static __global__ void __launch_bounds__(shape<D, KEYS>::THREADS)
     flash_load<D, PL_FLASH_ROWS, THREADS>(&a, x2, from2, KEYS ? a.width : a.out_width,
                                           first);
     load_columns<D, KEYS>(&a, &y, tiles, stats);
-    x += 16 * MT * flash_warp() * D;
-    x2 += 16 * MT * flash_warp() * D;
+    x += 16 * MT * pl_warp() * D;
+    x2 += 16 * MT * pl_warp() * D;
     float2 stat[MT][2] = {};
     float factor[MT][2], one[MT][2];
     for (int i = 0; i < MT; i++)
         for (int h = 0; h < 2; h++) {
-            int t = row + 16 * i + 8 * h + flash_lane() / 4;
+            int t = row + 16 * i + 8 * h + pl_lane() / 4;
             if (!KEYS && t < a.s.T) stat[i][h] = *stat_at(&a, b, mine, t);
             factor[i][h] = a.scale;
             one[i][h] = 1;
@@ -183,8 +183,8 @@ static __global__ void __launch_bounds__(shape<D, KEYS>::THREADS)
 template <int D, bool KEYS> static int pass(const struct flash *a)
 {
     typedef shape<D, KEYS> S;
-    int rc = pl_flash_shared((const void *)flash_back_kernel<D, KEYS>, S::bytes,
-                             "attention_back");
+    int rc = pl_cuda_shared((const void *)flash_back_kernel<D, KEYS>, S::bytes,
+                            "attention_back");
     if (rc) return rc;
     dim3 grid((unsigned)((a->s.T + PL_FLASH_ROWS - 1) / PL_FLASH_ROWS),
               (unsigned)(KEYS ? a->s.kv_heads : a->s.heads), (unsigned)a->s.B);

@@ -55,7 +55,7 @@ int pl_cuda_ratio(int m, int n, const struct pl_ratio_args *args, const float *x
 static __global__ void row_squares_kernel(int m, int n, float a, const float *x,
                                           float b, float *out)
 {
-    int lane = (int)threadIdx.x % PL_WARP, warps = (int)(pl_threads() / PL_WARP);
+    int lane = pl_lane(), warps = (int)(pl_threads() / PL_WARP);
     for (int i = (int)(pl_thread() / PL_WARP); i < m; i += warps) {
         const float *row = x + (size_t)i * (size_t)n;
         float sum = 0;

@@ -89,7 +89,7 @@ static __global__ void norm_back_kernel(struct shape s, const R *x, const float 
                                         const R *dy, R *dx, float *partial)
 {
     PL_SHARED(float, sums); /* (warps, columns) */
-    const int warps = (int)blockDim.x / PL_WARP, warp = (int)threadIdx.x / PL_WARP;
+    const int warps = (int)blockDim.x / PL_WARP, warp = pl_warp();
     const int columns = mean ? 2 * s.d : s.d;
     float *own = sums + warp * columns;
     for (int c = pl_lane(); c < columns; c += PL_WARP) own[c] = 0;

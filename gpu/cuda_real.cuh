@@ -55,12 +55,7 @@ template <class R> static __device__ inline float pl_exp(float x)
 
 static __device__ inline size_t pl_row(void)
 {
-    return (size_t)blockIdx.x * PL_ROWS + threadIdx.x / PL_WARP;
-}
-
-static __device__ inline int pl_lane(void)
-{
-    return (int)threadIdx.x % PL_WARP;
+    return (size_t)blockIdx.x * PL_ROWS + (size_t)pl_warp();
 }
 
 /* Where a thread takes N neighbours of a row, and blocks go over rows and these. */

@@ -172,7 +172,7 @@ static __global__ void row_sums_kernel(int rows, int period, int d, int parts,
 {
     PL_SHARED(float, sums); /* (PL_ROWS, PL_WARP N) */
     const size_t t = blockIdx.x % (size_t)period, part = blockIdx.x / (size_t)period;
-    const int warp = (int)threadIdx.x / PL_WARP;
+    const int warp = pl_warp();
     const int c = ((int)blockIdx.y * PL_WARP + pl_lane()) * N;
     const size_t step = (size_t)period * (size_t)parts * PL_ROWS;
     float sum[N] = {}, v[N];

@@ -14,8 +14,8 @@ struct pass {
 /* Item i of this thread: a warp's items are neighbours, 32 at a time. */
 static __device__ inline int item_at(int i)
 {
-    return (int)blockIdx.x * CHUNK + (int)threadIdx.x / PL_WARP * PL_WARP * ITEMS +
-           i * PL_WARP + (int)threadIdx.x % PL_WARP;
+    return (int)blockIdx.x * CHUNK + pl_warp() * PL_WARP * ITEMS + i * PL_WARP +
+           pl_lane();
 }
 
 /* DIGITS where there is no item. */
@@ -56,7 +56,7 @@ static __global__ void places_kernel(int chunks, int32_t *count)
 static __global__ void place_kernel(struct pass p)
 {
     __shared__ int begin[WARPS][DIGITS + 1];
-    const int warp = (int)threadIdx.x / PL_WARP, lane = (int)threadIdx.x % PL_WARP;
+    const int warp = pl_warp(), lane = pl_lane();
     int digit[ITEMS], rank[ITEMS];
     for (int i = lane; i <= DIGITS; i += PL_WARP) begin[warp][i] = 0;
     __syncwarp();

@@ -60,11 +60,15 @@ int pl_cuda_sign(size_t n, const float *x, float *y)
 
 /* First stage: block k sums its elements. The number of blocks follows from n alone, so
  * that the order of the additions does too. */
+template <bool APART>
 static __global__ void dot_kernel(size_t n, const float *x, const float *y,
                                   double *partial)
 {
     double sum = 0;
-    for (size_t i = pl_thread(); i < n; i += pl_threads()) sum += (double)x[i] * y[i];
+    for (size_t i = pl_thread(); i < n; i += pl_threads()) {
+        float d = x[i] - y[i];
+        sum += APART ? (double)d * d : (double)x[i] * y[i];
+    }
     sum = pl_block_sum(sum);
     if (threadIdx.x == 0) partial[blockIdx.x] = sum;
 }
@@ -93,36 +97,27 @@ int pl_cuda_sum_partials(int n, double *out)
     return rc ? rc : pl_cuda_download(out, total, sizeof *out);
 }
 
-int pl_cuda_dot(size_t n, const float *x, const float *y, double *out)
+/* APART: of (x - y)^2, else of x y. */
+template <bool APART>
+static int sum_products(size_t n, const float *x, const float *y, const char *what,
+                        double *out)
 {
     *out = 0;
     if (!n) return 0;
     int blocks = pl_cuda_blocks(n, PL_PARTIALS);
-    PL_LAUNCH(dot_kernel, blocks, PL_BLOCK, 0, n, x, y, pl_cuda.partial);
-    int rc = pl_cuda_launched("dot");
+    PL_LAUNCH(dot_kernel<APART>, blocks, PL_BLOCK, 0, n, x, y, pl_cuda.partial);
+    int rc = pl_cuda_launched(what);
     return rc ? rc : pl_cuda_sum_partials(blocks, out);
 }
 
-static __global__ void distance_kernel(size_t n, const float *x, const float *y,
-                                       double *partial)
+int pl_cuda_dot(size_t n, const float *x, const float *y, double *out)
 {
-    double sum = 0;
-    for (size_t i = pl_thread(); i < n; i += pl_threads()) {
-        float d = x[i] - y[i];
-        sum += (double)d * d;
-    }
-    sum = pl_block_sum(sum);
-    if (threadIdx.x == 0) partial[blockIdx.x] = sum;
+    return sum_products<false>(n, x, y, "dot", out);
 }
 
 int pl_cuda_distance(size_t n, const float *x, const float *y, double *out)
 {
-    *out = 0;
-    if (!n) return 0;
-    int blocks = pl_cuda_blocks(n, PL_PARTIALS);
-    PL_LAUNCH(distance_kernel, blocks, PL_BLOCK, 0, n, x, y, pl_cuda.partial);
-    int rc = pl_cuda_launched("distance");
-    return rc ? rc : pl_cuda_sum_partials(blocks, out);
+    return sum_products<true>(n, x, y, "distance", out);
 }
 
 struct adamw_floats {
