@@ -250,11 +250,15 @@ static int block_of(int n, int most, int unit)
     return (size + unit - 1) / unit * unit;
 }
 
-/* Two blocks of C for each thread. Each packs its columns of op(B) and takes its rows
- * of op(A) into its core's cache: least of both. */
+/* Two blocks of C for each thread; one in short products of which both factors are
+ * packed (BRIEF: floating point operations). Each packs its columns of op(B) and takes
+ * its rows of op(A) into its core's cache: least of both. */
+enum { BRIEF = 1000000000 };
 static void product_cut(struct product *p)
 {
-    const int threads = pl_pool_threads(), wanted = threads > 1 ? 2 * threads : 1;
+    const int threads = pl_pool_threads();
+    const bool brief = p->a.row == 1 && 2.0 * p->M * p->N * p->K < BRIEF;
+    const int wanted = threads == 1 || brief ? threads : 2 * threads;
     const int first = (p->N + COLUMNS - 1) / COLUMNS;
     int64_t best = INT64_MAX;
     for (int across = first; across == first || across <= wanted; across++) {
