@@ -102,6 +102,10 @@ done >"$work/missing" && [ ! -s "$work/missing" ] && [ -s "$work/results/experim
 ok $? 'gpu-check: training on host and cuda agrees, and every part passes'
 gpu_check 0 && [ "$(grep -c 'passed (before)' "$work/out")" -eq 8 ]
 ok $? 'gpu-check: what has passed is not repeated'
+rm "$work/state/muon.status"
+run 1 sh "$top_srcdir/tools/gpu-check" --plugin "$plugin" --small --seconds 4 \
+    --state "$work/state" "$work/results" && grep -q '^muon  *not run: no time is left' "$work/out"
+ok $? 'gpu-check: no time is left'
 rm "$work"/state/*.status
 SHIM_DEVICES=0 gpu_check 1 && [ "$(grep -c 'SKIP no device: no GPU' "$work/out")" -eq 10 ]
 ok $? 'gpu-check: no GPU'
