@@ -222,34 +222,67 @@ int pl_cuda_shared(const void *kernel, size_t bytes, const char *what)
         what);
 }
 
-#define DEVICE(title, name_of, bytes, describe_it, next, products, reals)           \
-    {                                                                               \
-        .name = "cuda", .summary = "one NVIDIA GPU, " title, .host_memory = false,  \
-        .real_bytes = bytes, .precision = name_of, .twin = next, .open = cuda_open, \
-        .close = cuda_close, .describe = describe_it, .alloc = cuda_alloc,          \
-        .release = pl_cuda_release, .upload = cuda_upload,                          \
-        .download = pl_cuda_download, .copy = cuda_copy, .zero = cuda_zero,         \
-        .wait = cuda_wait, .prefetch = pl_cuda_prefetch, .begin = pl_cuda_begin,    \
-        .end = pl_cuda_end,                                                         \
-        PL_OPS_FLOAT(PL_OP_MEMBER, pl_cuda_) PL_OPS_PRODUCT(PL_OP_MEMBER, products) \
-            PL_OPS_REAL(PL_OP_MEMBER, reals)                                        \
-    }
+static struct pl_device device_tf32, device_bf16;
+static const struct pl_device device = {.name = "cuda",
+                                        .summary =
+                                            "one NVIDIA GPU: cuBLAS and own kernels",
+                                        .host_memory = false,
+                                        .real_bytes = sizeof(float),
+                                        .precision = "fp32",
+                                        .twin = &device_tf32,
+                                        .open = cuda_open,
+                                        .close = cuda_close,
+                                        .describe = describe_fp32,
+                                        .alloc = cuda_alloc,
+                                        .release = pl_cuda_release,
+                                        .upload = cuda_upload,
+                                        .download = pl_cuda_download,
+                                        .copy = cuda_copy,
+                                        .zero = cuda_zero,
+                                        .wait = cuda_wait,
+                                        .prefetch = pl_cuda_prefetch,
+                                        .begin = pl_cuda_begin,
+                                        .end = pl_cuda_end,
+                                        PL_DEVICE_OP_TABLE(pl_cuda_)};
 
-static const struct pl_device device_bf16 =
-    DEVICE("bf16: cuBLASLt and own kernels", "bf16", sizeof(__nv_bfloat16),
-           describe_bf16, NULL, pl_cuda16_, pl_cuda16_);
-static const struct pl_device device_tf32 =
-    DEVICE("fp32, products in tf32", "tf32", sizeof(float), describe_tf32, &device_bf16,
-           pl_cuda_tf32_, pl_cuda_);
-static const struct pl_device device =
-    DEVICE("fp32: cuBLAS and own kernels", "fp32", sizeof(float), describe_fp32,
-           &device_tf32, pl_cuda_, pl_cuda_);
+/* An operation with the factors of its products in tf32. */
+template <auto OP> struct in_tf32;
+template <class... P, int (*OP)(P...)> struct in_tf32<OP> {
+    static int call(P... args)
+    {
+        cublasSetMathMode(pl_cuda.blas, CUBLAS_TF32_TENSOR_OP_MATH);
+        int rc = OP(args...);
+        cublasSetMathMode(pl_cuda.blas, CUBLAS_DEFAULT_MATH);
+        return rc;
+    }
+};
+
+static void make_twins(void)
+{
+    device_tf32 = device;
+    device_tf32.precision = "tf32";
+    device_tf32.twin = &device_bf16;
+    device_tf32.describe = describe_tf32;
+    device_tf32.gemm = in_tf32<pl_cuda_gemm>::call;
+    device_tf32.gemm_batch = in_tf32<pl_cuda_gemm_batch>::call;
+    device_tf32.syrk_batch = in_tf32<pl_cuda_syrk_batch>::call;
+    device_tf32.product = in_tf32<pl_cuda_product>::call;
+    device_bf16 = device;
+    device_bf16.real_bytes = sizeof(__nv_bfloat16);
+    device_bf16.precision = "bf16";
+    device_bf16.twin = NULL;
+    device_bf16.describe = describe_bf16;
+#define BF16(p, name, params, args) device_bf16.name = pl_cuda16_##name;
+    PL_OPS_PRODUCT(BF16, )
+    PL_OPS_REAL(BF16, )
+}
 
 extern "C" __attribute__((visibility("default"))) unsigned
 pl_plugin(const struct pl_plugin_host *host, const struct pl_device **found)
 {
     if (host->abi == PL_PLUGIN_ABI) {
         pl_cuda.host = host;
+        make_twins();
         *found = &device;
     }
     return PL_PLUGIN_ABI;

@@ -57,10 +57,8 @@ struct pl_cuda {
 };
 extern struct pl_cuda pl_cuda;
 
-/* In fp32; pl_cuda_tf32_: what tf32 has of its own; pl_cuda16_: where activations are
- * __nv_bfloat16. The other operations are common. */
+/* In fp32; pl_cuda16_: where activations are __nv_bfloat16. */
 PL_DEVICE_OPS(pl_cuda_)
-PL_OPS_PRODUCT(PL_OP_DECLARE, pl_cuda_tf32_)
 PL_OPS_PRODUCT(PL_OP_DECLARE, pl_cuda16_)
 PL_OPS_REAL(PL_OP_DECLARE, pl_cuda16_)
 

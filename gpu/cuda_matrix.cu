@@ -126,14 +126,14 @@ int pl_cuda_gemm_batch(int count, bool ta, bool tb, int M, int N, int K, float a
                               count, M, N, K, cublasGetStatusString(status));
 }
 
-/* cuBLAS has no batch of these: products of whole blocks on and under the diagonal. */
+/* cuBLAS has no batch of these (nor, it seems, one in tf32): products of whole blocks
+ * on and under the diagonal. */
 int pl_cuda_syrk_batch(int count, bool ta, int n, int k, float alpha, const float *A,
                        int lda, size_t stride_a, float beta, float *C, int ldc,
                        size_t stride_c)
 {
     enum { SIDE = 256 };
     if (!count || !n) return 0;
-    if (count == 1) return pl_cuda_syrk(ta, n, k, alpha, A, lda, beta, C, ldc);
     for (int j = 0; j < n; j += SIDE) {
         const float *a = A + (size_t)j * (ta ? 1 : (size_t)lda);
         float *c = C + (size_t)j * (size_t)ldc + j;

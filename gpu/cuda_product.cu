@@ -1,9 +1,10 @@
-/* cuda: matrix products. fp32 and tf32 by cuBLAS; bf16 by cuBLASLt: factors bf16, sums
- * float, y and dx rounded once, dW float. Weights are rounded to bf16 before each use:
- * 6 bytes an element that the product, which reads 2, does not need; with 32768 rows
- * that is below 1 % of its time (2 in out rows flops at 989 TFLOP/s against 6 in out
- * bytes at 4.8 TB/s: 19 rows' worth of 32768, times 33). cuBLASLt's choice of a kernel
- * is kept for each shape. A sum that is split is added up in float, in a fixed order.
+/* cuda: matrix products. fp32 (tf32: gpu/cuda.cu) by cuBLAS; bf16 by cuBLASLt: factors
+ * bf16, sums float, y and dx rounded once, dW float. Weights are rounded to bf16 before
+ * each use: 6 bytes an element that the product, which reads 2, does not need; with
+ * 32768 rows that is below 1 % of its time (2 in out rows flops at 989 TFLOP/s against
+ * 6 in out bytes at 4.8 TB/s: 19 rows' worth of 32768, times 33). cuBLASLt's choice of
+ * a kernel is kept for each shape. A sum that is split is added up in float, in a fixed
+ * order.
  */
 #include "gpu/cuda_real.cuh"
 
@@ -23,15 +24,6 @@ int pl_cuda_gemm(bool ta, bool tb, int M, int N, int K, float alpha, const float
 }
 
 PL_PRODUCT_BY_GEMM(pl_cuda_product, pl_cuda_gemm)
-
-int pl_cuda_tf32_product(enum pl_product which, int rows, int in, int out,
-                         const float *a, const float *b, float beta, float *c)
-{
-    cublasSetMathMode(pl_cuda.blas, CUBLAS_TF32_TENSOR_OP_MATH);
-    int rc = pl_cuda_product(which, rows, in, out, a, b, beta, c);
-    cublasSetMathMode(pl_cuda.blas, CUBLAS_DEFAULT_MATH);
-    return rc;
-}
 
 /* What a product looks like to cuBLAS: D (m,n) = op(A) op(B) + beta D, column-major. */
 struct form {

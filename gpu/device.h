@@ -281,7 +281,8 @@ size_t pl_device_scratch(const struct pl_device *device, int T, int head_dim);
 extern const char *const pl_precision_names[]; /* fp32 tf32 bf16 bf16-emulated */
 /* The device in a precision, one of its twins (of host: host_bf16.h); fp32 is the device
  * itself. What must be exact to float (optimizers) is left to the device itself.
- * tf32 (cuda): the factors of `product` have 11 bits, all else is fp32. bf16 on cuda:
+ * tf32 (cuda): the factors of product, gemm, gemm_batch and syrk_batch have 11 bits (so
+ * factors that are bf16 are exact), all else is fp32. bf16 on cuda:
  * activations and their gradients are bf16, `product` and attention take bf16 factors,
  * sums are float. bf16 on host: both factors of a product are rounded to bf16 (nearest
  * even), sums and all else are float, on AMX; bf16-emulated: the same sums, slowly, on

@@ -8,6 +8,74 @@
 static const int row_shapes[][2] = {{1, 1}, {3, 7}, {5, 64}, {33, 100}, {3, 264}};
 enum { ROW_SHAPES = sizeof row_shapes / sizeof *row_shapes };
 
+/* embed copies; embed_back adds up to rows + 1 terms an element (exact for embed, which
+ * has c = 0). Five tokens, `apart` from each other. */
+static void embed_one(struct trial *t, int rows, int d, int apart, bool back)
+{
+    const size_t vocab = 4 * (size_t)apart + 3; /* the last two never come */
+    size_t n = (size_t)rows * (size_t)d, size = vocab * (size_t)d;
+    float *table = trial_random(size, 9), *out = trial_random_real(t, n, 10);
+    int32_t *tokens = PL_NEW(rows, int32_t);
+    double *want = PL_NEW(n + size, double), *weight = PL_NEW(n + size, double);
+    for (size_t i = 0; i < size; i++) {
+        if (!back) continue;
+        want[i] = table[i];
+        weight[i] = fabs((double)table[i]);
+    }
+    for (size_t i = 0; i < n; i++) {
+        int32_t token = (int32_t)(i / (size_t)d * 3 % 5) * apart;
+        size_t from = (size_t)token * (size_t)d + i % (size_t)d;
+        tokens[i / (size_t)d] = token;
+        if (back)
+            want[from] += out[i];
+        else
+            want[i] = table[from];
+        if (back) weight[from] += fabs((double)out[i]);
+    }
+    for (size_t i = 0; i < size; i++) weight[i] *= back ? rows + 1 : 1;
+    int32_t *dtokens = trial_upload(t, tokens, (size_t)rows);
+    float *dtable = trial_upload(t, table, size), *dout = trial_upload_real(t, out, n);
+    trial_status(t, back ? t->device->embed_back(rows, d, dtokens, dout, dtable)
+                         : t->device->embed(rows, d, dtokens, dtable, dout));
+    if (back)
+        trial_compare(t, "dtable", dtable, size, want, weight);
+    else
+        trial_compare_real(t, "out", dout, n, want, weight);
+    trial_clear(t);
+    free(table), free(out), free(tokens), free(want), free(weight);
+}
+
+void check_embed(struct trial *t)
+{
+    embed_one(t, 1, 3, 1, false);
+    embed_one(t, 37, 33, 1, false);
+    embed_one(t, 9, 72, 1, false);
+}
+
+void check_embed_back(struct trial *t)
+{
+    embed_one(t, 1, 3, 1, true);
+    embed_one(t, 37, 33, 1, true);
+    embed_one(t, 4500, 2, 1, true);   /* more than what is sorted or summed at a time */
+    embed_one(t, 40, 1, 70001, true); /* tokens of three bytes */
+}
+
+void check_gather(struct trial *t)
+{
+    enum { N = 37, D = 33, FROM = 5 };
+    float *x = trial_random_real(t, FROM * D, 21), *y = trial_random_real(t, N * D, 22);
+    int32_t from[N];
+    double *want = PL_NEW(2 * N * D, double);
+    for (int i = 0; i < N; i++) from[i] = i * 7 % FROM;
+    for (int i = 0; i < N * D; i++) want[i] = x[from[i / D] * D + i % D];
+    int32_t *dfrom = trial_upload(t, from, N);
+    float *dx = trial_upload_real(t, x, FROM * D), *dy = trial_upload_real(t, y, N * D);
+    trial_status(t, t->device->gather(N, D, dfrom, dx, dy));
+    trial_compare_real(t, "y", dy, N * D, want, want + N * D);
+    trial_clear(t);
+    free(x), free(y), free(want);
+}
+
 /* Sum of d squares (all of one sign: d u relative), root, product: d + 8. */
 void check_rmsnorm(struct trial *t)
 {

@@ -69,7 +69,7 @@ struct fiber {
     uint3 tid = {};
     unsigned lane = 0, warp = 0;
     bool done = false;
-    const char *wait = ""; /* what it waits for, for the deadlock report */
+    const char *wait = "";    /* what it waits for, for the deadlock report */
     std::vector<copy> copies; /* begun and not waited for */
 };
 
@@ -285,7 +285,8 @@ void launch(dim3 grid, dim3 block, size_t shared_bytes, void (*kernel)(P...),
     });
 }
 
-/* Every lane of the mask calls this with its value; returns what `read` makes of all. */
+/* Every lane of the mask calls this with its value; returns what `read` makes of all.
+ */
 template <class T, class F>
 auto exchange_all(unsigned mask, T value, const char *what, F read)
 {
@@ -382,35 +383,6 @@ template <class T> T __shfl_xor_sync(unsigned mask, T value, int x)
     return shim::exchange(mask, value, shim::current->lane ^ (unsigned)x,
                           "__shfl_xor_sync");
 }
-
-/* The lanes with the same value. */
-static inline unsigned __match_any_sync(unsigned mask, int value)
-{
-    return shim::exchange_all(mask, value, "__match_any_sync", [=](const shim::warp &w) {
-        unsigned same = 0;
-        for (unsigned i = 0; i < shim::WARP; i++) {
-            int other;
-            memcpy(&other, &w.slot[i], sizeof other);
-            if (mask >> i & 1 && other == value) same |= 1u << i;
-        }
-        return same;
-    });
-}
-static inline int atomicAdd(int *x, int value)
-{
-    int old = *x;
-    *x += value;
-    return old;
-}
-static inline int __popc(unsigned x)
-{
-    return __builtin_popcount(x);
-}
-static inline int __ffs(int x)
-{
-    return __builtin_ffs(x);
-}
-#define __expf expf /* the name is glibc's too */
 
 #include "cuda_shim_api.h"
 #include "cuda_shim_mma.h"

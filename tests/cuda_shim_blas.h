@@ -3,7 +3,12 @@
 #ifndef TESTS_CUDA_SHIM_BLAS_H
 #define TESTS_CUDA_SHIM_BLAS_H
 
-/* cuBLAS: column-major, in the plainest way. */
+namespace shim
+{
+inline bool tf32; /* factors of products of floats have 11 bits */
+}
+
+/* cuBLAS: column-major. */
 typedef struct shim_blas *cublasHandle_t;
 enum cublasStatus_t {
     CUBLAS_STATUS_SUCCESS,
@@ -33,8 +38,9 @@ static inline cublasStatus_t cublasSetWorkspace(cublasHandle_t, void *, size_t)
 {
     return CUBLAS_STATUS_SUCCESS;
 }
-static inline cublasStatus_t cublasSetMathMode(cublasHandle_t, cublasMath_t)
+static inline cublasStatus_t cublasSetMathMode(cublasHandle_t, cublasMath_t mode)
 {
+    shim::tf32 = mode == CUBLAS_TF32_TENSOR_OP_MATH;
     return CUBLAS_STATUS_SUCCESS;
 }
 static inline cublasStatus_t cublasGetVersion(cublasHandle_t, int *version)
@@ -57,11 +63,14 @@ struct factor {
     cudaDataType_t type;
     bool transposed;
     int ld;
+    bool tf32 = shim::tf32;
     float at(int i, int j) const
     {
         size_t e = transposed ? (size_t)i * ld + j : (size_t)j * ld + i;
-        return type == CUDA_R_16BF ? __bfloat162float(((const __nv_bfloat16 *)x)[e])
-                                   : ((const float *)x)[e];
+        if (type == CUDA_R_16BF) return __bfloat162float(((const __nv_bfloat16 *)x)[e]);
+        uint32_t bits;
+        memcpy(&bits, (const float *)x + e, sizeof bits);
+        return __uint_as_float(tf32 ? (bits + 0x1000) & ~0x1fffu : bits);
     }
 };
 

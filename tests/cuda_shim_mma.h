@@ -1,4 +1,5 @@
-/* Of tests/cuda_shim.h: bf16 and the twins of gpu/cuda_mma.cuh in plain loops. Included
+/* Of tests/cuda_shim.h: small device functions, bf16 and the twins of gpu/cuda_mma.cuh
+ * in plain loops. Included
  * by it only. What a warp does at once is done by the lane that comes last. An
  * asynchronous copy spoils its target when it begins and is made when it is waited for,
  * so that a wait or a barrier that is missing shows. */
@@ -16,6 +17,35 @@ struct alignas(16) uint4 {
 };
 
 #define __launch_bounds__(...)
+
+/* The lanes with the same value. */
+static inline unsigned __match_any_sync(unsigned mask, int value)
+{
+    return shim::exchange_all(mask, value, "__match_any_sync", [=](const shim::warp &w) {
+        unsigned same = 0;
+        for (unsigned i = 0; i < shim::WARP; i++) {
+            int other;
+            memcpy(&other, &w.slot[i], sizeof other);
+            if (mask >> i & 1 && other == value) same |= 1u << i;
+        }
+        return same;
+    });
+}
+static inline int atomicAdd(int *x, int value)
+{
+    int old = *x;
+    *x += value;
+    return old;
+}
+static inline int __popc(unsigned x)
+{
+    return __builtin_popcount(x);
+}
+static inline int __ffs(int x)
+{
+    return __builtin_ffs(x);
+}
+#define __expf expf /* the name is glibc's too */
 
 static inline float __uint_as_float(unsigned bits)
 {

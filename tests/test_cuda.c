@@ -55,11 +55,42 @@ START_TEST(conforms_in_bf16)
 }
 END_TEST
 
-/* Both factors of `product` are rounded to 11 bits, 2^-11 of themselves. */
+/* Both factors of a product are rounded to 11 bits, 2^-11 of themselves. */
 START_TEST(conforms_in_tf32)
 {
-    if (!strcmp(conformance_table[_i].op, "product"))
+    const char *op = conformance_table[_i].op;
+    if (!strcmp(op, "product") || !strcmp(op, "gemm"))
         conforms_in("tf32", 2 * 0x1p-11 / (double)FLT_EPSILON, _i);
+}
+END_TEST
+
+/* 1 + 2^-10 + 2^-13 has too many bits for tf32 (cuBLAS may compute so small a product
+ * in fp32 all the same, the shim does not); bf16 factors are exact. */
+START_TEST(tf32_rounds)
+{
+    const struct pl_device *device = open_cuda(), *twin = NULL;
+    const float x[2] = {1 + 0x1p-10f + 0x1p-13f, 1 + 0x1p-7f}, one = 1;
+    float *dx, *dy, y[2];
+    char text[300];
+    device->describe(text, sizeof text);
+    ck_assert_int_eq(pl_device_precision(device, "tf32", &twin), 0);
+    ck_assert_int_eq(device->alloc(sizeof x + sizeof one, (void **)&dx), 0);
+    ck_assert_int_eq(device->alloc(sizeof y, (void **)&dy), 0);
+    ck_assert_int_eq(device->upload(dx, x, sizeof x), 0);
+    ck_assert_int_eq(device->upload(dx + 2, &one, sizeof one), 0);
+    for (int tf32 = 0; tf32 < 2; tf32++) {
+        ck_assert_int_eq(
+            (tf32 ? twin : device)
+                ->gemm(false, false, 2, 1, 1, 1, dx, 1, dx + 2, 1, 0, dy, 1),
+            0);
+        ck_assert_int_eq(device->download(y, dy, sizeof y), 0);
+        ck_assert(y[1] == x[1]);
+        ck_assert(y[0] == x[0] || (tf32 && y[0] == 1 + 0x1p-10f));
+        if (strstr(text, "CPU fibers")) ck_assert((y[0] == x[0]) == !tf32);
+    }
+    device->release(dx);
+    device->release(dy);
+    device->close();
 }
 END_TEST
 
@@ -72,10 +103,11 @@ START_TEST(twins)
     for (int i = 0; i < 3; i++) {
         ck_assert_int_eq(pl_device_precision(device, names[i], &twin), 0);
         ck_assert_str_eq(twin->precision, names[i]);
-        ck_assert(twin->alloc == device->alloc && twin->gemm == device->gemm &&
+        ck_assert(twin->alloc == device->alloc && twin->dot == device->dot &&
                   twin->adamw == device->adamw && twin->close == device->close);
         ck_assert_uint_eq(twin->real_bytes, i == 2 ? 2 : 4);
         ck_assert((twin->product == device->product) == (i == 0));
+        ck_assert((twin->gemm == device->gemm) == (i != 1));
         ck_assert((twin->rmsnorm == device->rmsnorm) == (i != 2));
         twin->describe(text, sizeof text);
         ck_assert_ptr_nonnull(strstr(text, names[i]));
@@ -230,6 +262,7 @@ static void fill(TCase *all)
     tcase_add_loop_test(all, conforms_in_bf16, 0, n_ops());
     tcase_add_loop_test(all, conforms_in_tf32, 0, n_ops());
     tcase_add_test(all, twins);
+    tcase_add_test(all, tf32_rounds);
     tcase_add_test(all, memory);
     tcase_add_test(all, opens_again);
     tcase_add_test(all, spans_with_a_key_are_replayed);

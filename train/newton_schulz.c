@@ -6,6 +6,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/mem.h"
 #include "gpu/svd.h"
@@ -198,6 +199,8 @@ int pl_newton_schulz(const struct pl_device *dev, const struct pl_ns *ns, int m,
         scratch, NULL};
     const size_t squares = (size_t)count * k.square, all = (size_t)count * k.size;
     int rc = 0;
+    if (ns->bf16 && dev->twin && !strcmp(dev->twin->precision, "tf32"))
+        k.dev = dev->twin; /* bf16 factors are exact there, and fast */
     for (int i = 0; i < count && !rc && !set->n; i++) rc = exact(dev, m, n, X[i]);
     if (!set->n) return rc;
     k.B = k.A + squares;
