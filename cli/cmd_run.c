@@ -152,7 +152,7 @@ static void announce(const struct pl_session *s)
         plural(s->experiment.n_arms), s->experiment.n_seeds,
         plural(s->experiment.n_seeds), s->n_workers, on, s->n_threads,
         plural(s->n_threads),
-        pl_units_format_bytes((double)s->largest->bytes, text, sizeof text));
+        pl_units_format_bytes((double)s->largest->memory.all, text, sizeof text));
 }
 
 static bool any_evaluation(const struct pl_session *s)

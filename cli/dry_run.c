@@ -77,7 +77,7 @@ static void print_memory(const struct pl_session *s, FILE *out)
     for (int i = 0; i < s->experiment.n_arms; i++) {
         const struct pl_probe *probe = &s->probes[i];
         fprintf(out, "%-27s %11s", s->experiment.arms[i].name,
-                pl_units_format_bytes((double)probe->bytes, text, sizeof text));
+                pl_units_format_bytes((double)probe->memory.all, text, sizeof text));
         for (const struct part *p = parts; p->name; p++)
             fprintf(
                 out, " %11s",
@@ -102,7 +102,7 @@ static void print_text(const struct pl_session *s, const struct pl_report *r, FI
         "device: %s\n"
         "dry run: nothing is written\n",
         pl_session_jobs(s), pl_session_jobs(s) > 1 ? "s" : "", s->n_workers,
-        pl_units_format_bytes((double)s->largest->bytes * s->n_workers, all,
+        pl_units_format_bytes((double)s->largest->memory.all * s->n_workers, all,
                               sizeof all),
         pl_units_format_bytes(pl_memory_available(), left, sizeof left),
         pl_units_format_bytes(checkpoint_bytes(s), disk, sizeof disk),
@@ -127,7 +127,7 @@ static void print_json(const struct pl_session *s, const struct pl_report *r, FI
         pl_json_real(&json, "tau_last", r->rows[i].tau_last);
         pl_json_real(&json, "step_s", r->rows[i].step_s);
         pl_json_real(&json, "end_s", r->rows[i].end_s);
-        pl_json_uint(&json, "bytes", probe->bytes);
+        pl_json_uint(&json, "bytes", probe->memory.all);
         for (const struct part *p = parts; p->name; p++)
             pl_json_uint(&json, p->key, part_bytes(probe, p));
         pl_json_end(&json, '}');

@@ -97,11 +97,10 @@ int pl_job_run(const struct pl_experiment *e, int job, const char *checkpoint,
 /* What a job of an arm will take. */
 struct pl_probe {
     struct pl_run_memory memory;
-    size_t bytes; /* in all */
-    bool host;    /* of the machine's own memory, not a device's */
-    int at_once;  /* sequences of the largest batch */
-    int fits;     /* more than are free: the largest train.at_once that would fit, with */
-    size_t fits_bytes;          /* so many; 0: none does */
+    bool host;   /* of the machine's own memory, not a device's */
+    int at_once; /* sequences of the largest batch */
+    int fits; /* more than are free: the largest train.at_once that would fit, with */
+    size_t fits_bytes; /* so many; 0: none does */
     enum pl_fidelity fidelity;
     char device[256]; /* name, kernels, libraries */
 };

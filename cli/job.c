@@ -237,8 +237,22 @@ static int open_problem(const struct pl_arm *arm, bool dry, struct parts *p,
         rc = pl_setup_problem(c, &arm->model, p->products, arm->versions.stages,
                               pl_run_at_once(spec), dry, &p->problem);
     spec->problem = p->problem;
-    if (rc || p->weights) return rc;
-    return pl_setup_weights(c, &arm->model, p->problem, &p->weights);
+    if (!rc && !p->weights)
+        rc = pl_setup_weights(c, &arm->model, p->problem, &p->weights);
+    spec->load = p->weights ? load_weights : NULL;
+    spec->files = p;
+    return rc;
+}
+
+/* Everything that a job opens. */
+static int open_spec(const struct pl_arm *arm, bool tell, bool dry,
+                     const struct pl_device *(*wrap)(int i, const struct pl_device *),
+                     struct parts *p, struct pl_run_spec *spec)
+{
+    int rc = open_parts(arm, tell, wrap, p);
+    if (rc) return rc;
+    fill_spec(arm, p, spec);
+    return open_problem(arm, dry, p, spec);
 }
 
 /* The largest train.at_once that fits into `bytes`, 0: none. */
@@ -249,15 +263,16 @@ static void find_fitting(const struct pl_arm *arm, size_t bytes, struct parts *p
     while (most - fits > 1) { /* fits does or is too few, most does not */
         spec.at_once = fits + (most - fits) / 2;
         const bool too_few = open_problem(arm, true, p, &spec) != 0;
-        const size_t need = too_few ? 0 : pl_run_bytes(&spec);
-        if (need > bytes) {
+        struct pl_run_memory need = {0};
+        if (!too_few) pl_run_memory(&spec, &need);
+        if (need.all > bytes) {
             most = spec.at_once;
             continue;
         }
         fits = spec.at_once;
         if (too_few) continue;
         out->fits = pl_run_at_once(&spec);
-        out->fits_bytes = need;
+        out->fits_bytes = need.all;
     }
 }
 
@@ -266,24 +281,19 @@ int pl_arm_probe(const struct pl_arm *arm, bool numbers, struct pl_probe *out)
     struct parts p = {0};
     struct pl_run_spec spec;
     *out = (struct pl_probe){0};
-    int rc = open_parts(arm, true, NULL, &p);
-    if (!rc) {
-        fill_spec(arm, &p, &spec);
-        rc = open_problem(arm, true, &p, &spec);
-    }
+    int rc = open_spec(arm, true, true, NULL, &p, &spec);
     if (!rc && p.weights && numbers) rc = pl_weights_check(p.weights);
     if (!rc) {
         rc = pl_run_memory(&spec, &out->memory);
         if (rc) rc = pl_fail(rc, "%s: %s", arm->name, pl_error_text());
     }
     if (!rc) {
-        out->bytes = pl_run_bytes(&spec);
         out->at_once = pl_run_at_once(&spec);
         out->fidelity = spec.fidelity;
         out->host = p.device->host_memory;
         p.products->describe(out->device, sizeof out->device);
         const double left = pl_memory_available();
-        if (out->host && (double)out->bytes > left && spec.data)
+        if (out->host && (double)out->memory.all > left && spec.data)
             find_fitting(arm, (size_t)left, &p, spec, out);
     }
     close_parts(&p);
@@ -297,18 +307,13 @@ int pl_arm_with_spec(const struct pl_arm *arm,
 {
     struct parts p = {0};
     struct pl_run_spec spec;
-    int rc = open_parts(arm, true, wrap, &p);
-    if (!rc) {
-        fill_spec(arm, &p, &spec);
-        rc = open_problem(arm, true, &p, &spec);
-    }
-    const size_t bytes = rc ? 0 : pl_run_bytes(&spec);
-    if (!rc && !bytes) rc = pl_run_check(&spec);
-    if (!rc && p.device->host_memory) rc = pl_memory_check((double)bytes, arm->name);
+    struct pl_run_memory memory;
+    int rc = open_spec(arm, true, true, wrap, &p, &spec);
+    if (!rc) rc = pl_run_memory(&spec, &memory);
+    if (!rc && p.device->host_memory)
+        rc = pl_memory_check((double)memory.all, arm->name);
     if (!rc) rc = open_problem(arm, false, &p, &spec);
     if (!rc) {
-        spec.load = p.weights ? load_weights : NULL;
-        spec.files = &p;
         spec.seed = pl_config_seed(arm->config, 0);
         rc = use(context, &spec);
     }
@@ -371,18 +376,12 @@ int pl_job_run(const struct pl_experiment *e, int job, const char *checkpoint,
 {
     const struct pl_arm *arm = pl_job_arm(e, job);
     struct parts p = {.experiment = e, .job = job};
-    int rc = open_parts(arm, false, NULL, &p);
+    struct pl_run_spec spec;
+    int rc = open_spec(arm, false, false, NULL, &p, &spec);
     if (!rc && data_of(&p) != arm->data)
         rc = pl_fail(PL_EINPUT, "%s: the data has changed since the start", arm->name);
-    struct pl_run_spec spec;
     if (!rc) {
-        fill_spec(arm, &p, &spec);
-        rc = open_problem(arm, false, &p, &spec);
-    }
-    if (!rc) {
-        spec.load = p.weights ? load_weights : NULL;
         spec.save = e->save ? save_weights : NULL;
-        spec.files = &p;
         spec.seed = pl_job_seed(e, job);
         spec.checkpoint = checkpoint;
         spec.fingerprint = pl_job_fingerprint(e, job);

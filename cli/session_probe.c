@@ -46,7 +46,7 @@ static int take_answers(struct pl_session *s, int from)
         if (a.rc) return pl_fail(a.rc, "%s", a.text);
         s->probes[i] = a.probe;
         const struct pl_probe *l = s->largest;
-        bool more = !l || a.probe.bytes > l->bytes;
+        bool more = !l || a.probe.memory.all > l->memory.all;
         if (l && a.probe.host != l->host) more = a.probe.host;
         if (more) s->largest = &s->probes[i];
     }
@@ -88,11 +88,11 @@ static int too_large(const struct pl_session *s, int ranks, int beside)
 {
     const struct pl_probe *p = s->largest;
     const double left = pl_memory_available() / beside;
-    const int runs = (int)(left / (double)p->bytes);
+    const int runs = (int)(left / (double)p->memory.all);
     char *what = ranks > 1 ? pl_printf("training, %d ranks on this machine,", beside)
                            : pl_printf("training, %d run%s at a time (train.workers),",
                                        s->n_workers, s->n_workers > 1 ? "s" : "");
-    pl_memory_check((double)p->bytes * s->n_workers * beside, what);
+    pl_memory_check((double)p->memory.all * s->n_workers * beside, what);
     free(what);
     if (runs)
         return pl_fail(PL_EMEM, "%s; train.workers: %d fits", pl_error_text(), runs);
@@ -118,7 +118,7 @@ int pl_session_workers(struct pl_session *s)
     if (!n) n = pl_pool_cores();
     if (n > pl_session_jobs(s)) n = pl_session_jobs(s);
     s->n_workers = n < 1 || ranks > 1 ? 1 : n;
-    const double bytes = (double)s->largest->bytes * s->n_workers * beside;
+    const double bytes = (double)s->largest->memory.all * s->n_workers * beside;
     if (!s->largest->host || bytes <= pl_memory_available()) return 0;
     return too_large(s, ranks, beside);
 }

@@ -95,7 +95,7 @@ refused 'up_proj.weight is 24 x 16, expected 40 x 16\|gate_proj.weight is 24 x 1
     train --set model.weights=bare --set model.ffn=40
 ok $? 'another shape is refused'
 echo >file
-refused 'file/run-1: --save: is no folder' train --save file
+refused 'save: file: is no folder' train --save file
 ok $? 'a file is no folder'
 refused 'nowhere: No such file' train --set model.weights=nowhere
 ok $? 'a missing folder is refused'

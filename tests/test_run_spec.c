@@ -26,12 +26,13 @@ static void refused(int code, const char *words,
     struct pl_problem *p = toy_new(dev, 2, 1, 2, PL_PARAM_VECTOR, 1, 0, 0);
     struct pl_run_spec spec = toy_spec(p, &v, &seg);
     struct pl_run_result r;
+    struct pl_run_memory memory;
     spec.segments = &seg;
     spoil(&spec);
     ck_assert_int_eq(pl_run(&spec, &r), code);
     ck_assert_msg(strstr(pl_error_text(), words), "'%s' lacks '%s'", pl_error_text(),
                   words);
-    ck_assert_uint_eq(pl_run_bytes(&spec), 0);
+    ck_assert_int_eq(pl_run_memory(&spec, &memory), code);
     pl_versions_free(&v);
     toy_free(p);
 }
@@ -92,10 +93,11 @@ START_TEST(bytes_are_known_before)
     struct pl_segment seg = toy_segment(names[_i], NAN, PL_START_HOLD, UPDATES);
     struct pl_run_spec spec = toy_spec(p, &v, &seg);
     spec.optim = (struct pl_optim){.type = pl_optim_find("adamw"), .beta1 = .9};
-    ck_assert_uint_eq(pl_run_bytes(&spec),
-                      (versions + grads + moments + u + corrected[_i]) * W *
-                              sizeof(float) +
-                          pl_problem_bytes(p));
+    struct pl_run_memory memory;
+    ck_assert_int_eq(pl_run_memory(&spec, &memory), 0);
+    ck_assert_uint_eq(memory.all, (versions + grads + moments + u + corrected[_i]) * W *
+                                          sizeof(float) +
+                                      pl_problem_bytes(p));
     pl_versions_free(&v);
     toy_free(p);
 }

@@ -213,9 +213,10 @@ static double held_over_predicted(const struct held *h)
         struct pl_run_result result;
         double before = peak();
         run_open(&r, h->precision, h->batch, h->m, h->T);
-        double predicted = (double)pl_run_bytes(&r.spec);
+        struct pl_run_memory predicted;
+        must(pl_run_memory(&r.spec, &predicted));
         must(pl_run(&r.spec, &result));
-        ratio = (peak() - before) / predicted;
+        ratio = (peak() - before) / (double)predicted.all;
         _exit(write(ends[1], &ratio, sizeof ratio) != sizeof ratio);
     }
     close(ends[1]);

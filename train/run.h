@@ -168,11 +168,10 @@ struct pl_run_memory {
     size_t scratch;     /* of the update rule; of diagnosis */
     size_t activations; /* of at_once sequences, and other workspace of the problem */
     size_t tokens;
+    size_t all; /* the sum of these */
 };
 
 /* Errors: those of pl_run for the spec. */
 int pl_run_memory(const struct pl_run_spec *spec, struct pl_run_memory *out);
-/* Their sum; 0 and a message for a spec that pl_run would refuse. */
-size_t pl_run_bytes(const struct pl_run_spec *spec);
 
 #endif

@@ -326,15 +326,9 @@ int pl_run_memory(const struct pl_run_spec *spec, struct pl_run_memory *out)
     if (spec->data) /* on the host, and twice on the device */
         m.tokens = 6 * sizeof(int32_t) * (size_t)plan.at_once * (size_t)spec->T;
     m.activations = pl_problem_bytes(spec->problem);
+    m.all = m.weights + m.versions + m.gradients + m.state + m.scratch + m.activations +
+            m.tokens;
     pl_run_plan_free(&plan);
     *out = m;
     return 0;
-}
-
-size_t pl_run_bytes(const struct pl_run_spec *spec)
-{
-    struct pl_run_memory m;
-    if (pl_run_memory(spec, &m)) return 0;
-    return m.weights + m.versions + m.gradients + m.state + m.scratch + m.activations +
-           m.tokens;
 }
