@@ -25,8 +25,8 @@ if ! command -v "$CXX" >/dev/null; then
 fi
 rm "$plugin"
 
-flags="-std=c++17 -O1 -g -Wall -Wextra -Wno-unknown-pragmas -Werror -fPIC -fvisibility=hidden"
-ldd tests/test_cuda | grep -q libasan && flags="$flags -fsanitize=address,undefined"
+flags="-std=c++17 -O1 -Wall -Wextra -Wno-unknown-pragmas -Werror -fPIC -fvisibility=hidden"
+ldd tests/test_cuda | grep -q libasan && flags="$flags -g -fsanitize=address,undefined"
 # unit OBJECT FLAGS... SOURCE: one file of the device over the shim.
 unit() {
     object=$1
@@ -35,8 +35,23 @@ unit() {
     "$CXX" $flags -DCUDA_SHIM -include "$top_srcdir/tests/cuda_shim.h" -x c++ \
         -c -o "$object" "$@"
 }
+# conformance FOLDER, flash FOLDER: a suite with the objects of a folder, answers in FOLDER/out.
 # shellcheck disable=SC2086
-link() { "$CXX" $flags -shared -Wl,-z,defs -o "$plugin" "$@" 2>"$work/err"; }
+conformance() {
+    "$CXX" $flags -shared -Wl,-z,defs -o "$1/pipelag-cuda.so" "$1"/cuda*.o &&
+        PIPELAG_PLUGIN_PATH=$1 tests/test_cuda >"$1/out" 2>"$1/err"
+}
+# shellcheck disable=SC2086
+flash() {
+    "$CXX" $flags -o "$1/flash" "$work/flash.o" "$1"/cuda*.o && "$1/flash" >"$1/out" 2>&1
+}
+# two COMMAND...: behind the script's back, two at a time; then `wait`.
+jobs=0
+two() {
+    "$@" &
+    jobs=$((jobs + 1))
+    [ $((jobs % 2)) -ne 0 ] || wait
+}
 
 # small CODE [LIBRARY]: a plugin that is not ours.
 small() {
@@ -52,33 +67,37 @@ echo 'extern "C" int f() { return 1; }' >"$work/f.cc"
     refused 'libabsent.so: cannot open shared object file'
 ok $? 'a library that the plugin needs is missing'
 
-status=0
 for source in "$top_srcdir"/gpu/cuda*.cu; do
-    unit "$work/$(basename "$source" .cu).o" -I"$top_srcdir" "$source" || status=1
+    two unit "$work/plugin/$(basename "$source" .cu).o" -I"$top_srcdir" "$source"
 done
-[ $status -eq 0 ] && link "$work"/cuda*.o
+two unit "$work/flash.o" -I"$top_srcdir" "$top_srcdir/tests/cuda_flash.cc"
+wait
+SHIM_DEVICES=0 conformance "$work/plugin"
 ok $? "gpu/cuda*.cu compile with $CXX"
 SHIM_DEVICES=0 refused 'no GPU (driver for CUDA 13.0, built for CUDA 13.0)'
 ok $? 'no GPU: one line with the versions'
-for order in forward reverse 1 2 3; do
-    SHIM_ORDER=$order tests/test_cuda >"$work/out" 2>"$work/err" &&
-        ! grep -q '^not ok' "$work/out" && [ "$(grep -c '^ok' "$work/out")" -ge 15 ]
-    ok $? "conformance, threads in order: $order"
-    grep '^not ok' "$work/out" | sed 's/^/# /'
-done
-
-# Attention in bf16 on tensor cores, against its formulas; the same bits in every order.
-unit "$work/flash.o" -I"$top_srcdir" "$top_srcdir/tests/cuda_flash.cc"
-# flash: build the program of the device's objects, run it.
-# shellcheck disable=SC2086
-flash() {
-    "$CXX" $flags -o "$work/flash" "$work/flash.o" "$work"/cuda*.o 2>"$work/err" &&
-        "$work/flash" >"$work/out" 2>"$work/err"
+# in_order SUITE ORDER: of the threads of a block.
+in_order() {
+    mkdir "$work/$1.$2" && cp "$work"/plugin/*.o "$work/$1.$2" &&
+        SHIM_ORDER=$2 "$1" "$work/$1.$2" && echo passed >"$work/$1.$2/passed"
 }
 for order in forward reverse 1 2 3; do
-    SHIM_ORDER=$order flash && grep . "$work/out" >>"$work/hashes"
+    two in_order conformance $order
+    two in_order flash $order
+done
+wait
+for order in forward reverse 1 2 3; do
+    d=$work/conformance.$order
+    [ -e "$d/passed" ] && ! grep -q '^not ok' "$d/out" && [ "$(grep -c '^ok' "$d/out")" -ge 15 ]
+    ok $? "conformance, threads in order: $order"
+    grep '^not ok' "$d/out" | sed 's/^/# /'
+done
+# Attention in bf16 on tensor cores, against its formulas; the same bits in every order.
+for order in forward reverse 1 2 3; do
+    d=$work/flash.$order
+    [ -e "$d/passed" ] && grep . "$d/out" >>"$work/hashes"
     ok $? "attention in bf16, threads in order: $order"
-    sed 's/^/# /' "$work/err" "$work/out"
+    sed 's/^/# /' "$d/out"
 done
 [ "$(sort -u "$work/hashes" | wc -l)" -eq 1 ]
 ok $? 'attention in bf16: the same bits in every order'
@@ -127,25 +146,25 @@ losses_on cuda cuda && losses_on auto auto && ! grep -q 'auto is host' "$work/er
 ok $? 'train.device auto with one: cuda'
 
 # planted NAME FILE SED: with this change of gpu/FILE the suite must fail.
-conformance() { link "$work"/cuda*.o && tests/test_cuda >"$work/out" 2>/dev/null; }
-complains() { grep -q '^not ok' "$work/out"; }
-mkdir -p "$work/wrong/gpu"
+n=0
 planted() {
-    rm -f "$work"/wrong/gpu/*
-    sed "$3" "$top_srcdir/gpu/$2" >"$work/wrong/gpu/$2"
+    n=$((n + 1))
+    mkdir -p "$work/planted.$n/gpu"
+    echo "$1" >"$work/planted.$n/name"
+    two plant "$work/planted.$n" "$2" "$3" "$suite"
+}
+plant() { # FOLDER FILE SED SUITE
+    cp "$work"/plugin/*.o "$1"
+    sed "$3" "$top_srcdir/gpu/$2" >"$1/gpu/$2"
     unit=$2
     case $unit in
     cuda_flash.cuh) unit=cuda_flash.cu ;;
     *.cuh) unit=cuda_point.cu ;;
     esac
-    [ -e "$work/wrong/gpu/$unit" ] || cp "$top_srcdir/gpu/$unit" "$work/wrong/gpu/$unit"
-    object=$work/${unit%.cu}.o
-    mv "$object" "$work/right.o"
-    ! cmp -s "$work/wrong/gpu/$2" "$top_srcdir/gpu/$2" &&
-        unit "$object" -I"$work/wrong" -I"$top_srcdir" "$work/wrong/gpu/$unit" &&
-        ! "$suite" && complains
-    ok $? "found: $1"
-    mv "$work/right.o" "$object"
+    [ -e "$1/gpu/$unit" ] || cp "$top_srcdir/gpu/$unit" "$1/gpu/$unit"
+    ! cmp -s "$1/gpu/$2" "$top_srcdir/gpu/$2" &&
+        unit "$1/${unit%.cu}.o" -I"$1" -I"$top_srcdir" "$1/gpu/$unit" &&
+        ! "$4" "$1" && grep -qE '^not ok|expected' "$1/out" && echo found >"$1/found"
 }
 suite=conformance
 planted 'no barrier before the sums of the warps are read' cuda_device.cuh \
@@ -167,7 +186,6 @@ planted 'bf16 rounded down' cuda_real.cuh \
 planted 'a query sees the next key' cuda_attention.cu \
     's/j0 + pl_lane() <= t/j0 + pl_lane() <= t + 1/'
 suite=flash
-complains() { grep -q 'expected' "$work/err"; }
 planted 'forward: no barrier after a tile has come' cuda_flash.cu \
     '/flash_kernel(struct/,/^}/{/__syncthreads();/d}'
 planted 'forward: a tile is not waited for' cuda_flash.cu '/pl_copy_wait();/d'
@@ -182,4 +200,9 @@ planted 'backward: keys see one head of their group' cuda_flash_back.cu \
     's/y.head + group :/y.head + 1 :/'
 planted 'backward: statistics are not waited for' cuda_flash_back.cu \
     '/pl_copy_wait();/d'
+wait
+for i in $(seq $n); do
+    [ -e "$work/planted.$i/found" ]
+    ok $? "found: $(cat "$work/planted.$i/name")"
+done
 done_testing
