@@ -121,35 +121,56 @@ int pl_cuda_distance(size_t n, const float *x, const float *y, double *out)
 }
 
 struct adamw_floats {
-    float step, decay, beta1, rest1, beta2, rest2, root, eps;
+    float step, eta, beta1, rest1, beta2, rest2, root, eps;
 };
 
-static __global__ void adamw_kernel(size_t n, struct adamw_floats a, const float *g,
-                                    const float *w, float *m, float *v, float *u)
+/* Tensors of one launch, in the kernel's parameters (4 KiB at most). Tensor k has the
+ * blocks from first[k] to first[k + 1], PART elements each. */
+enum { TENSORS = 48, PART = 8 * PL_BLOCK };
+
+struct adamw_list {
+    struct pl_adamw_tensor tensor[TENSORS];
+    unsigned first[TENSORS + 1];
+};
+
+static __global__ void adamw_kernel(struct adamw_list list, struct adamw_floats a)
 {
-    for (size_t i = pl_thread(); i < n; i += pl_threads()) {
-        float gi = g[i];
-        float mi = a.beta1 * m[i] + a.rest1 * gi;
-        float vi = a.beta2 * v[i] + a.rest2 * gi * gi;
-        m[i] = mi;
-        v[i] = vi;
-        u[i] = a.step * mi / (sqrtf(vi) / a.root + a.eps) + a.decay * w[i];
+    int k = 0;
+    while (blockIdx.x >= list.first[k + 1]) k++;
+    const struct pl_adamw_tensor x = list.tensor[k];
+    const float decay = a.eta * (float)x.decay;
+    const size_t from = (size_t)(blockIdx.x - list.first[k]) * PART;
+    const size_t to = x.n - from < PART ? x.n : from + PART;
+    for (size_t i = from + threadIdx.x; i < to; i += PL_BLOCK) {
+        float gi = x.g[i];
+        float mi = a.beta1 * x.m[i] + a.rest1 * gi;
+        float vi = a.beta2 * x.v[i] + a.rest2 * gi * gi;
+        x.m[i] = mi;
+        x.v[i] = vi;
+        x.u[i] = a.step * mi / (sqrtf(vi) / a.root + a.eps) + decay * x.w[i];
     }
 }
 
-int pl_cuda_adamw(size_t n, const struct pl_adamw_args *args, const float *g,
-                  const float *w, float *m, float *v, float *u)
+/* 28 bytes an element: 135M in 0.8 ms at 4.8 TB/s. */
+int pl_cuda_adamw(int count, const struct pl_adamw_tensor *list,
+                  const struct pl_adamw_args *args)
 {
-    if (!n) return 0;
-    struct adamw_floats a = {(float)(args->eta / args->bc1),
-                             (float)(args->eta * args->decay),
-                             (float)args->beta1,
-                             (float)(1 - args->beta1),
-                             (float)args->beta2,
-                             (float)(1 - args->beta2),
-                             (float)sqrt(args->bc2),
-                             (float)args->eps};
-    int blocks = pl_cuda_blocks(n, PL_BLOCKS_MAX);
-    PL_LAUNCH(adamw_kernel, blocks, PL_BLOCK, 0, n, a, g, w, m, v, u);
-    return pl_cuda_launched("adamw");
+    const struct adamw_floats a = {(float)(args->eta / args->bc1), (float)args->eta,
+                                   (float)args->beta1, (float)(1 - args->beta1),
+                                   (float)args->beta2, (float)(1 - args->beta2),
+                                   (float)sqrt(args->bc2), (float)args->eps};
+    int rc = 0;
+    for (int from = 0; from < count && !rc; from += TENSORS) {
+        struct adamw_list some = {};
+        const int n = count - from < TENSORS ? count - from : TENSORS;
+        for (int k = 0; k < n; k++) {
+            some.tensor[k] = list[from + k];
+            some.first[k + 1] =
+                some.first[k] + (unsigned)((list[from + k].n + PART - 1) / PART);
+        }
+        if (!some.first[n]) continue;
+        PL_LAUNCH(adamw_kernel, some.first[n], PL_BLOCK, 0, some, a);
+        rc = pl_cuda_launched("adamw");
+    }
+    return rc;
 }

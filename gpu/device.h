@@ -47,9 +47,15 @@ struct pl_routing {
 };
 
 struct pl_adamw_args {
-    double eta, decay; /* u includes eta * decay * w */
-    double beta1, beta2, eps;
+    double eta, beta1, beta2, eps;
     double bc1, bc2; /* 1 - beta^t */
+};
+
+struct pl_adamw_tensor {
+    size_t n;
+    double decay; /* u includes eta * decay * w */
+    const float *g, *w;
+    float *m, *v, *u;
 };
 
 /* Which element of v an element (i,j) of a matrix of m rows and n columns takes: its
@@ -81,9 +87,9 @@ enum { PL_BLEND = 4 }; /* terms */
 
 struct pl_device {
     const char *name, *summary;
-    bool host_memory;  /* alloc() returns memory the CPU may touch */
-    size_t real_bytes; /* of an element of an activation: 4 (float) or 2 (bf16) */
-    const char *precision;        /* what a model computes in: fp32, tf32 or bf16 */
+    bool host_memory;      /* alloc() returns memory the CPU may touch */
+    size_t real_bytes;     /* of an element of an activation: 4 (float) or 2 (bf16) */
+    const char *precision; /* what a model computes in: fp32, tf32 or bf16 */
     const struct pl_device *twin; /* the same memory and float operations in another
                                      precision, or NULL: a chain */
 
@@ -156,10 +162,10 @@ struct pl_device {
     /* y = x rounded to bf16 (nearest, ties to even), n elements; y may be x. */
     int (*round_bf16)(size_t n, const float *x, float *y);
 
-    /* AdamW (torch form), n elements: m, v updated;
+    /* AdamW (torch form) of `count` tensors, list in host memory: m, v updated;
      * u = eta/bc1 m / (sqrt(v)/sqrt(bc2) + eps) + eta decay w. */
-    int (*adamw)(size_t n, const struct pl_adamw_args *args, const float *g,
-                 const float *w, float *m, float *v, float *u);
+    int (*adamw)(int count, const struct pl_adamw_tensor *list,
+                 const struct pl_adamw_args *args);
 
     /* One of the products of a layer, c = a b + beta c as enum pl_product says; a, b, c
      * are x W y, dy W dx, dy x dW: W and dW float, all others real. beta = 0 never
@@ -213,8 +219,8 @@ struct pl_device {
 
     /* Every row's experts: the largest s + bias (bias (experts), NULL: 0), of equals
      * the lower number. terms[2], device memory, += balance and z, times their
-     * coefficients (not computed where these are 0). back: dlogits = what dweight (rows,
-     * chosen) and factor times those terms say of the logits. */
+     * coefficients (not computed where these are 0). back: dlogits = what dweight
+     * (rows, chosen) and factor times those terms say of the logits. */
     int (*route)(const struct pl_routing *route, const float *logits, const float *bias,
                  double *terms);
     int (*route_back)(const struct pl_routing *route, const float *logits,

@@ -80,22 +80,34 @@ int HOST(sign)(size_t n, const float *x, float *y)
 }
 
 struct adamw {
+    int count;
+    const struct pl_adamw_tensor *list;
     const struct pl_adamw_args *args;
-    const float *g, *w;
-    float *m, *v, *u;
 };
 
-static void adamw_part(void *args, int part, size_t from, size_t to)
+enum { ADAMW_PART = 16384 }; /* elements */
+
+static size_t adamw_parts(const struct pl_adamw_tensor *x)
 {
-    const struct adamw *p = args;
+    return (x->n + ADAMW_PART - 1) / ADAMW_PART;
+}
+
+/* Part k of all tensors' parts, one after another. */
+static void adamw_part(void *context, int k)
+{
+    const struct adamw *p = context;
     const struct pl_adamw_args *a = p->args;
-    const float *g = p->g, *w = p->w;
-    float *m = p->m, *v = p->v, *u = p->u;
+    const struct pl_adamw_tensor *x = p->list;
+    size_t at = (size_t)k;
+    for (; at >= adamw_parts(x); x++) at -= adamw_parts(x);
+    const size_t from = at * ADAMW_PART;
+    const size_t to = x->n - from < ADAMW_PART ? x->n : from + ADAMW_PART;
+    const float *g = x->g, *w = x->w;
+    float *m = x->m, *v = x->v, *u = x->u;
     float step = (float)(a->eta / a->bc1), root = (float)(1 / sqrt(a->bc2));
-    float decay = (float)(a->eta * a->decay), eps = (float)a->eps;
+    float decay = (float)(a->eta * x->decay), eps = (float)a->eps;
     float b1 = (float)a->beta1, b2 = (float)a->beta2;
     float c1 = (float)(1 - a->beta1), c2 = (float)(1 - a->beta2);
-    (void)part;
 #pragma omp simd
     for (size_t i = from; i < to; i++) {
         float mi = b1 * m[i] + c1 * g[i], vi = b2 * v[i] + c2 * g[i] * g[i];
@@ -105,11 +117,13 @@ static void adamw_part(void *args, int part, size_t from, size_t to)
     }
 }
 
-int HOST(adamw)(size_t n, const struct pl_adamw_args *args, const float *g,
-                const float *w, float *m, float *v, float *u)
+int HOST(adamw)(int count, const struct pl_adamw_tensor *list,
+                const struct pl_adamw_args *args)
 {
-    struct adamw p = {args, g, w, m, v, u};
-    pl_host_rows(n, 1, adamw_part, &p);
+    struct adamw p = {count, list, args};
+    size_t parts = 0;
+    for (int k = 0; k < count; k++) parts += adamw_parts(&list[k]);
+    if (parts) pl_pool_for((int)parts, adamw_part, &p);
     return 0;
 }
 

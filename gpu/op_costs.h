@@ -7,6 +7,15 @@
 #ifndef PL_GPU_OP_COSTS_H
 #define PL_GPU_OP_COSTS_H
 
+#include "gpu/device.h"
+
+static inline double pl_adamw_elements(int count, const struct pl_adamw_tensor *list)
+{
+    double n = 0;
+    for (int k = 0; k < count; k++) n += (double)list[k].n;
+    return n;
+}
+
 /* clang-format off */
 #define PL_D(x) ((double)(x))
 #define PL_AGAIN(b) (1 + ((b) != 0)) /* c = ... + b c: written, and read unless b is 0 */
@@ -63,7 +72,7 @@
 #define PL_COST_gelu 0, 0, 2 * PL_D(n)
 #define PL_COST_gelu_back 0, 0, 3 * PL_D(n)
 #define PL_COST_xent 0, PL_D(rows), PL_D(rows) * vocab * PL_AGAIN(scale)
-#define PL_COST_adamw 0, 7 * PL_D(n), 0
+#define PL_COST_adamw 0, 7 * pl_adamw_elements(count, list), 0
 /* clang-format on */
 
 #endif

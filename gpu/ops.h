@@ -40,9 +40,8 @@
                       size_t stride_c),                                                \
       (count, ta, n, k, alpha, A, lda, stride_a, beta, C, ldc, stride_c))              \
     X(p, round_bf16, (size_t n, const float *x, float *y), (n, x, y))                  \
-    X(p, adamw, (size_t n, const struct pl_adamw_args *args, const float *g,           \
-                 const float *w, float *m, float *v, float *u),                        \
-      (n, args, g, w, m, v, u))
+    X(p, adamw, (int count, const struct pl_adamw_tensor *list,                        \
+                 const struct pl_adamw_args *args), (count, list, args))
 /* On activations, or activations and float. */
 #define PL_OPS_PRODUCT(X, p)                                                           \
     X(p, product, (enum pl_product which, int rows, int in, int out, const float *a,   \

@@ -61,19 +61,24 @@ int pl_ref_sign(size_t n, const float *x, float *y)
     return 0;
 }
 
-int pl_ref_adamw(size_t n, const struct pl_adamw_args *args, const float *g,
-                 const float *w, float *m, float *v, float *u)
+static void adamw_one(const struct pl_adamw_tensor *x, const struct pl_adamw_args *args)
 {
     double step = args->eta / args->bc1, root = sqrt(args->bc2);
-    double decay = args->eta * args->decay;
-    for (size_t i = 0; i < n; i++) {
-        double gi = g[i];
-        double mi = args->beta1 * m[i] + (1 - args->beta1) * gi;
-        double vi = args->beta2 * v[i] + (1 - args->beta2) * gi * gi;
-        m[i] = (float)mi;
-        v[i] = (float)vi;
-        u[i] = (float)(step * mi / (sqrt(vi) / root + args->eps) + decay * w[i]);
+    double decay = args->eta * x->decay;
+    for (size_t i = 0; i < x->n; i++) {
+        double gi = x->g[i];
+        double mi = args->beta1 * x->m[i] + (1 - args->beta1) * gi;
+        double vi = args->beta2 * x->v[i] + (1 - args->beta2) * gi * gi;
+        x->m[i] = (float)mi;
+        x->v[i] = (float)vi;
+        x->u[i] = (float)(step * mi / (sqrt(vi) / root + args->eps) + decay * x->w[i]);
     }
+}
+
+int pl_ref_adamw(int count, const struct pl_adamw_tensor *list,
+                 const struct pl_adamw_args *args)
+{
+    for (int k = 0; k < count; k++) adamw_one(&list[k], args);
     return 0;
 }
 

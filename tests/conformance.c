@@ -255,39 +255,72 @@ static void check_sign(struct trial *t)
     }
 }
 
-/* m and v: four roundings with those of the constants. u: m's, half of v's, five more.
- */
+/* Tensor number k on the device and, in want, m, v and u of its n elements. m and v:
+ * four roundings with those of the constants. u: m's, half of v's, five more. */
+static struct pl_adamw_tensor adamw_one(struct trial *t, int k, size_t n,
+                                        const struct pl_adamw_args *p, double *want,
+                                        double *weight)
+{
+    struct pl_adamw_tensor x = {.n = n, .decay = 0.1 * k};
+    const uint64_t stream = 1000 + 10 * (uint64_t)k;
+    float *g = trial_random(n, stream), *w = trial_random(n, stream + 1);
+    float *m = trial_random(n, stream + 2), *v = trial_random(n, stream + 3);
+    for (size_t i = 0; i < n; i++) {
+        v[i] = fabsf(v[i]);
+        double size = fabs(p->beta1 * m[i]) + fabs((1 - p->beta1) * g[i]);
+        want[i] = p->beta1 * m[i] + (1 - p->beta1) * g[i];
+        want[n + i] = p->beta2 * v[i] + (1 - p->beta2) * g[i] * g[i];
+        double step = p->eta / p->bc1 / (sqrt(want[n + i] / p->bc2) + p->eps);
+        want[2 * n + i] = step * want[i] + p->eta * x.decay * w[i];
+        weight[i] = 2 * size;
+        weight[n + i] = 3 * want[n + i];
+        weight[2 * n + i] = 8 * (step * size + fabs(p->eta * x.decay * w[i]));
+    }
+    x.g = trial_upload(t, g, n);
+    x.w = trial_upload(t, w, n);
+    x.m = trial_upload(t, m, n);
+    x.v = trial_upload(t, v, n);
+    x.u = trial_upload(t, g, n);
+    free(g), free(w), free(m), free(v);
+    return x;
+}
+
 static void check_adamw(struct trial *t)
 {
-    static const struct pl_adamw_args args[] = {{1e-3, 0.1, 0.9, 0.95, 1e-8, 0.1, 0.05},
-                                                {0.5, 0, 0.5, 0.999, 1e-3, 0.75, 0.5}};
-    for (size_t k = 0; k < 5; k++) {
+    static const struct pl_adamw_args args[] = {{1e-3, 0.9, 0.95, 1e-8, 0.1, 0.05},
+                                                {0.5, 0.5, 0.999, 1e-3, 0.75, 0.5}};
+    for (int k = 0; k < 5; k++) { /* pairs of tensors of all lengths */
         const struct pl_adamw_args *p = &args[k % 2];
-        size_t n = lengths[k];
-        float *g = trial_random(n, 12), *w = trial_random(n, 13);
-        float *m = trial_random(n, 14), *v = trial_random(n, 15);
-        double *want = PL_NEW(6 * n, double), *weight = want + 3 * n;
-        for (size_t i = 0; i < n; i++) {
-            v[i] = fabsf(v[i]);
-            double size = fabs(p->beta1 * m[i]) + fabs((1 - p->beta1) * g[i]);
-            want[i] = p->beta1 * m[i] + (1 - p->beta1) * g[i];
-            want[n + i] = p->beta2 * v[i] + (1 - p->beta2) * g[i] * g[i];
-            double step = p->eta / p->bc1 / (sqrt(want[n + i] / p->bc2) + p->eps);
-            want[2 * n + i] = step * want[i] + p->eta * p->decay * w[i];
-            weight[i] = 2 * size;
-            weight[n + i] = 3 * want[n + i];
-            weight[2 * n + i] = 8 * (step * size + fabs(p->eta * p->decay * w[i]));
+        const size_t n[] = {lengths[k], lengths[(k + 1) % 5]};
+        struct pl_adamw_tensor list[2];
+        double *want[2], *weight[2];
+        for (int i = 0; i < 2; i++) {
+            want[i] = PL_NEW(6 * n[i], double);
+            weight[i] = want[i] + 3 * n[i];
+            list[i] = adamw_one(t, i, n[i], p, want[i], weight[i]);
         }
-        float *dg = trial_upload(t, g, n), *dw = trial_upload(t, w, n);
-        float *dm = trial_upload(t, m, n), *dv = trial_upload(t, v, n);
-        float *du = trial_upload(t, g, n);
-        trial_status(t, t->device->adamw(n, p, dg, dw, dm, dv, du));
-        trial_compare(t, "m", dm, n, want, weight);
-        trial_compare(t, "v", dv, n, want + n, weight + n);
-        trial_compare(t, "u", du, n, want + 2 * n, weight + 2 * n);
+        trial_status(t, t->device->adamw(0, list, p));
+        trial_status(t, t->device->adamw(2, list, p));
+        for (int i = 0; i < 2; i++) {
+            const struct pl_adamw_tensor *x = &list[i];
+            trial_compare(t, "m", x->m, x->n, want[i], weight[i]);
+            trial_compare(t, "v", x->v, x->n, want[i] + x->n, weight[i] + x->n);
+            trial_compare(t, "u", x->u, x->n, want[i] + 2 * x->n, weight[i] + 2 * x->n);
+            free(want[i]);
+        }
         trial_clear(t);
-        free(g), free(w), free(m), free(v), free(want);
     }
+    enum { MANY = 100 }; /* more than one launch takes */
+    struct pl_adamw_tensor list[MANY], one;
+    double want[6];
+    for (int i = 0; i < MANY; i++) {
+        one = adamw_one(t, 1, 1, &args[0], want, want + 3);
+        list[i] = one;
+        if (i < MANY - 1) list[i].n = 0, trial_clear(t);
+    }
+    trial_status(t, t->device->adamw(MANY, list, &args[0]));
+    trial_compare(t, "u of the last", list[MANY - 1].u, 1, want + 2, want + 5);
+    trial_clear(t);
 }
 
 const struct conformance conformance_table[] = {

@@ -168,6 +168,7 @@ struct pl_optim_type {
 };
 
 extern const struct pl_optim_type *const pl_optim_types[]; /* NULL-terminated */
+extern const struct pl_optim_type pl_optim_adamw;
 const char *const *pl_optim_names(void);
 const struct pl_optim_type *pl_optim_find(const char *name);
 
@@ -254,6 +255,13 @@ int pl_optim_divide(const struct pl_optim *o, const struct pl_device *dev,
 int pl_adamw_step(const struct pl_optim *o, const struct pl_device *dev,
                   const struct pl_param *p, const float *g, const float *w,
                   float *state, int64_t t, double eta, double decay, float *u);
+/* Whole steps of several tensors in one call, each with its own decay, where the device
+ * has all of it: listed says whether. */
+bool pl_adamw_listed(const struct pl_optim *o);
+int pl_adamw_list(const struct pl_optim *o, const struct pl_device *dev, int count,
+                  const struct pl_adamw_tensor *list, int64_t t, double rate);
+/* The rule of the AdamW part: its settings in the places of AdamW's. */
+struct pl_optim pl_aux(const struct pl_optim *o);
 /* The AdamW part: a whole step with aux_lr, aux_decay, aux_beta1 and aux_beta2; state
  * as above. */
 int pl_aux_step(const struct pl_optim *o, const struct pl_device *dev,

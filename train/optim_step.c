@@ -97,12 +97,23 @@ static bool alike(const struct pl_optim *o, const struct pl_param *a,
     return a->rows == b->rows && a->cols == b->cols && a->kind == b->kind;
 }
 
+/* Is the tensor done in one call with all others that take AdamW? */
+static bool listed(const struct pl_optim *o, const struct pl_param *p)
+{
+    return pl_adamw_listed(o) && p->kind != PL_PARAM_BALANCE &&
+           (o->type == &pl_optim_adamw || apart(o, p));
+}
+
+static bool passed(const struct pl_optim *o, const struct pl_param *p)
+{
+    return p->kind == PL_PARAM_BALANCE || listed(o, p);
+}
+
 /* First tensor from number i on that is alike p; n: none. */
 static int next_alike(const struct pl_optim *o, const struct pl_param *params, int n,
                       const struct pl_param *p, int i)
 {
-    while (i < n && (params[i].kind == PL_PARAM_BALANCE || !alike(o, &params[i], p)))
-        i++;
+    while (i < n && (passed(o, &params[i]) || !alike(o, &params[i], p))) i++;
     return i;
 }
 
@@ -129,8 +140,7 @@ static bool group_at(const struct pl_optim *o, const struct pl_device *dev,
     g->first = first;
     g->count = 0;
     g->room = 0;
-    if (p->kind == PL_PARAM_BALANCE || next_alike(o, params, n, p, 0) < first)
-        return false;
+    if (passed(o, p) || next_alike(o, params, n, p, 0) < first) return false;
     for (int i = first; i < n; i = next_alike(o, params, n, p, i + 1), g->count++)
         g->room = most(g->room, pl_optim_scratch(o, &params[i]));
     g->room = (g->room + 15) / 16 * 16; /* slots begin with cache lines */
@@ -284,10 +294,33 @@ static int batch(const struct group *g, int from, int *next)
     return rc;
 }
 
+static int step_listed(const struct pl_optim *o, const struct pl_optim_stage *s)
+{
+    enum { MOST = 64 };
+    struct pl_adamw_tensor list[MOST];
+    const struct pl_optim rule = o->type->partial ? pl_aux(o) : *o;
+    int rc = 0, count = 0;
+    for (int i = 0; i <= s->n && !rc; i++) {
+        if (count && (i == s->n || count == MOST)) {
+            rc = pl_adamw_list(&rule, s->dev, count, list, s->t, s->rate);
+            count = 0;
+        }
+        if (i == s->n || !listed(o, &s->params[i])) continue;
+        const struct pl_param *p = &s->params[i];
+        const struct pl_optim own = spared(&rule, p);
+        float *m = s->state + s->state_at[i];
+        list[count++] =
+            (struct pl_adamw_tensor){pl_param_size(p), own.decay, s->g + p->offset,
+                                     s->w + p->offset, m,         m + pl_param_size(p),
+                                     s->u + p->offset};
+    }
+    return rc;
+}
+
 int pl_optim_stage(const struct pl_optim *o, const struct pl_optim_stage *s)
 {
     struct group g = {.s = s};
-    int rc = 0;
+    int rc = step_listed(o, s);
     for (int first = 0; first < s->n && !rc; first++) {
         if (!group_at(o, s->dev, s->params, s->n, first, &g)) continue;
         if (g.together > 1 && s->dev->host_memory)

@@ -17,17 +17,28 @@ static size_t state_floats(const struct pl_optim *o, const struct pl_param *p)
 
 /* eps under the root, which the device's own operation does not have. */
 static int under(const struct pl_optim *o, const struct pl_device *dev,
-                 const struct pl_param *p, const struct pl_adamw_args *args,
-                 const float *g, const float *w, float *m, float *u)
+                 const struct pl_adamw_args *args, const struct pl_adamw_tensor *x,
+                 const struct pl_param *p)
 {
-    const size_t n = pl_param_size(p);
-    float *v = m + n;
-    int rc = pl_optim_average(dev, n, o->beta1, g, m);
-    if (!rc) rc = dev->mul(n, (float)(1 - o->beta2), g, g, (float)o->beta2, v);
-    if (!rc) rc = dev->axpby(n, (float)(args->eta / args->bc1), m, 0, u);
-    if (!rc) rc = pl_optim_divide(o, dev, p, args->bc2, v, u);
-    if (rc || args->decay == 0) return rc;
-    return dev->axpby(n, (float)(args->eta * args->decay), w, 1, u);
+    int rc = pl_optim_average(dev, x->n, o->beta1, x->g, x->m);
+    if (!rc)
+        rc = dev->mul(x->n, (float)(1 - o->beta2), x->g, x->g, (float)o->beta2, x->v);
+    if (!rc) rc = dev->axpby(x->n, (float)(args->eta / args->bc1), x->m, 0, x->u);
+    if (!rc) rc = pl_optim_divide(o, dev, p, args->bc2, x->v, x->u);
+    if (rc || x->decay == 0) return rc;
+    return dev->axpby(x->n, (float)(args->eta * x->decay), x->w, 1, x->u);
+}
+
+static struct pl_adamw_args args_of(const struct pl_optim *o, int64_t t, double eta)
+{
+    struct pl_adamw_args args = {.eta = eta,
+                                 .beta1 = o->beta1,
+                                 .beta2 = o->beta2,
+                                 .eps = o->eps,
+                                 .bc1 = 1 - pow(o->beta1, (double)t),
+                                 .bc2 = 1 - pow(o->beta2, (double)t)};
+    if (o->eps_form == PL_EPS_UNCORRECTED) args.eps /= sqrt(args.bc2);
+    return args;
 }
 
 int pl_adamw_step(const struct pl_optim *o, const struct pl_device *dev,
@@ -35,16 +46,27 @@ int pl_adamw_step(const struct pl_optim *o, const struct pl_device *dev,
                   float *state, int64_t t, double eta, double decay, float *u)
 {
     const size_t n = pl_param_size(p);
-    struct pl_adamw_args args = {.eta = eta,
-                                 .decay = decay,
-                                 .beta1 = o->beta1,
-                                 .beta2 = o->beta2,
-                                 .eps = o->eps,
-                                 .bc1 = 1 - pow(o->beta1, (double)t),
-                                 .bc2 = 1 - pow(o->beta2, (double)t)};
-    if (o->eps_form == PL_EPS_UNDER) return under(o, dev, p, &args, g, w, state, u);
-    if (o->eps_form == PL_EPS_UNCORRECTED) args.eps /= sqrt(args.bc2);
-    return dev->adamw(n, &args, g, w, state, state + n, u);
+    const struct pl_adamw_args args = args_of(o, t, eta);
+    const struct pl_adamw_tensor x = {n, decay, g, w, state, state + n, u};
+    if (o->eps_form == PL_EPS_UNDER) return under(o, dev, &args, &x, p);
+    return dev->adamw(1, &x, &args);
+}
+
+static bool plain(const struct pl_optim *o)
+{
+    return o->decay_form == PL_DECAY_BEFORE && o->decay_factor == PL_DECAY_LR;
+}
+
+bool pl_adamw_listed(const struct pl_optim *o)
+{
+    return plain(o) && o->eps_form != PL_EPS_UNDER;
+}
+
+int pl_adamw_list(const struct pl_optim *o, const struct pl_device *dev, int count,
+                  const struct pl_adamw_tensor *list, int64_t t, double rate)
+{
+    const struct pl_adamw_args args = args_of(o, t, rate * o->lr);
+    return dev->adamw(count, list, &args);
 }
 
 /* The device adds plain decay; other forms come after it. */
@@ -54,23 +76,27 @@ static int step(const struct pl_optim *o, const struct pl_device *dev,
 {
     const size_t n = pl_param_size(p);
     const double eta = rate * o->lr;
-    const bool plain =
-        o->decay_form == PL_DECAY_BEFORE && o->decay_factor == PL_DECAY_LR;
     int rc = pl_optim_couple(o, dev, n, w, g);
     if (!rc)
-        rc = pl_adamw_step(o, dev, p, g, w, state, t, eta, plain ? o->decay : 0, u);
-    return rc || plain ? rc : pl_optim_decay(o, dev, n, eta, 1, w, u, scratch);
+        rc = pl_adamw_step(o, dev, p, g, w, state, t, eta, plain(o) ? o->decay : 0, u);
+    return rc || plain(o) ? rc : pl_optim_decay(o, dev, n, eta, 1, w, u, scratch);
 }
 
-int pl_aux_step(const struct pl_optim *o, const struct pl_device *dev,
-                const struct pl_param *p, float *g, const float *w, float *state,
-                float *scratch, int64_t t, double rate, float *u)
+struct pl_optim pl_aux(const struct pl_optim *o)
 {
     struct pl_optim a = *o;
     a.lr = o->aux_lr;
     a.decay = o->aux_decay;
     a.beta1 = o->aux_beta1;
     a.beta2 = o->aux_beta2;
+    return a;
+}
+
+int pl_aux_step(const struct pl_optim *o, const struct pl_device *dev,
+                const struct pl_param *p, float *g, const float *w, float *state,
+                float *scratch, int64_t t, double rate, float *u)
+{
+    const struct pl_optim a = pl_aux(o);
     return step(&a, dev, p, g, w, state, scratch, t, rate, u);
 }
 
