@@ -17,7 +17,7 @@
 #include "base/units.h"
 
 struct pl_file {
-    FILE *stream;
+    FILE *stream;    /* NULL: finished */
     char *path;      /* what the user named, for messages */
     char *target;    /* path with symbolic links followed */
     char *temporary; /* NULL when target is written in place: devices and pipes */
@@ -141,14 +141,28 @@ FILE *pl_file_stream(struct pl_file *file)
     return file->stream;
 }
 
-int pl_file_commit(struct pl_file *file)
+static int finish(struct pl_file *file)
 {
     int error = 0;
+    if (!file->stream) return 0;
     errno = 0;
     /* an earlier failed write leaves only the flag, no errno */
     if (fflush(file->stream) || ferror(file->stream)) error = errno ? errno : EIO;
     if (!error && file->temporary && fsync(fileno(file->stream))) error = errno;
     if (fclose(file->stream) && !error) error = errno;
+    file->stream = NULL;
+    return error;
+}
+
+int pl_file_finish(struct pl_file *file)
+{
+    int error = finish(file);
+    return error ? fail_write(file->path, error) : 0;
+}
+
+int pl_file_commit(struct pl_file *file)
+{
+    int error = finish(file);
     if (file->temporary) {
         if (!error && rename(file->temporary, file->target)) error = errno;
         if (error)
@@ -164,7 +178,7 @@ int pl_file_commit(struct pl_file *file)
 void pl_file_discard(struct pl_file *file)
 {
     if (!file) return;
-    fclose(file->stream);
+    if (file->stream) fclose(file->stream);
     if (file->temporary) unlink(file->temporary);
     file_free(file);
 }

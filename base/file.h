@@ -17,6 +17,10 @@ FILE *pl_file_stream(struct pl_file *file);
 /* Flush, sync, rename, free. On any write error (disk full): PL_EIO, the temporary is
  * removed and the old target, if any, is untouched. */
 int pl_file_commit(struct pl_file *file);
+/* The first part of it, for several files that are whole together: flush, sync, close
+ * the stream, so that only the rename is left, which needs no room. PL_EIO; then, or
+ * instead of the commit: pl_file_discard. */
+int pl_file_finish(struct pl_file *file);
 void pl_file_discard(struct pl_file *file); /* remove the temporary; NULL is fine */
 
 /* Same ending for a temporary that a library wrote under its own name: sync and rename.

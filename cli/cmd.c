@@ -26,7 +26,10 @@ int pl_cmd_output(const char *path, bool force)
     int reason = errno;
     free(folder);
     if (missing) return pl_fail(PL_EIO, "%s: %s", path, strerror(reason));
-    if (force || stat(path, &st) || !S_ISREG(st.st_mode)) return 0;
+    const bool absent = stat(path, &st) != 0;
+    if (!absent && S_ISDIR(st.st_mode))
+        return pl_fail(PL_EUSAGE, "%s: is a folder, expected the name of a file", path);
+    if (force || absent || !S_ISREG(st.st_mode)) return 0;
     return pl_fail(PL_EUSAGE, "%s: exists, --force replaces it", path);
 }
 

@@ -188,6 +188,7 @@ static int decode(const struct arguments *a, struct pl_tokenize *job)
 {
     struct pl_file *file = a->output ? pl_file_create(a->output) : NULL;
     if (a->output && !file) return PL_EIO;
+    pl_workers_catch_signals(); /* not before: a pipe may wait for its reader */
     char *names = names_of(a);
     int code =
         pl_detokenize(job, a->format, names, file ? pl_file_stream(file) : stdout);
@@ -198,15 +199,36 @@ static int decode(const struct arguments *a, struct pl_tokenize *job)
     return code;
 }
 
+/* May OUT be written, or the files that it is cut into? */
+static int check_output(const struct arguments *a)
+{
+    struct stat st;
+    const char *out = a->output;
+    const size_t n = strlen(out);
+    if (!a->shards.tokens) return pl_cmd_output(out, a->force);
+    if (!n || out[n - 1] == '/' || !strcmp(out, "-") ||
+        (!stat(out, &st) && !S_ISREG(st.st_mode)))
+        return pl_fail(PL_EUSAGE,
+                       "-o '%s': --shard makes names of it: expected such as "
+                       "FOLDER/NAME.bin",
+                       out);
+    char *first = pl_token_shard_path(out, a->shards, 0);
+    char *there = a->force ? NULL : pl_token_shards_there(out, a->shards);
+    int code = pl_cmd_output(first, a->force);
+    if (!code && there)
+        code = pl_fail(PL_EUSAGE, "%s: exists, --force replaces it", there);
+    free(first);
+    free(there);
+    return code;
+}
+
 static int tokenize(const struct arguments *a)
 {
     struct pl_tokenize job = {.on_progress = on_progress};
-    char *first = a->output ? pl_token_shard_path(a->output, a->shards, 0) : NULL;
-    int code = first ? pl_cmd_output(first, a->force) : 0;
-    free(first);
+    int code = a->output ? check_output(a) : 0;
     if (!code) code = pl_tokenizer_open(a->bpe, &job.tokenizer);
     if (code) return code;
-    pl_workers_catch_signals();
+    if (!a->decode) pl_workers_catch_signals();
     code = a->decode ? decode(a, &job) : encode(a, &job);
     pl_workers_release_signals();
     pl_tokenizer_free(job.tokenizer);

@@ -146,6 +146,8 @@ int pl_dry_run(struct pl_session *s, bool as_json, FILE *out)
     int rc = pl_session_check(s);
     if (rc) return rc;
     const int fits = pl_session_workers(s);
+    if (!fits) rc = pl_session_check_output(s);
+    if (rc) return rc;
     rc = pl_report_new(&s->experiment, s->results, &report);
     if (rc) return rc;
     char *why = pl_strdup(fits ? pl_error_text() : "");

@@ -4,7 +4,8 @@
 
 #include "cli/session.h"
 
-/* With config set: check everything that does not need the output, and print the keys
+/* With config set: check everything, the output and the folder of weights where they
+ * are given, and print the keys
  * given, each arm's schedule, delays and sequences at once, and its memory by part.
  * Errors: as pl_session_open; PL_EMEM after printing when the memory is not there. */
 int pl_dry_run(struct pl_session *s, bool as_json, FILE *out);

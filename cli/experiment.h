@@ -10,6 +10,12 @@
 #include "train/run.h"
 #include "train/safetensors.h"
 
+/* What computes where that depends on the machine: train.device auto, and a precision
+ * that falls back to fp32. Empty: as the keys say. */
+struct pl_computed {
+    char device[16], precision[16];
+};
+
 struct pl_arm {
     int number;               /* in the product of the axes */
     char *name;               /* labels joined by '+' */
@@ -29,6 +35,7 @@ struct pl_arm {
     double *stage_c;  /* corrector.stage_c, [stages]; NULL: not given */
     uint64_t weights; /* checksum of model.weights; 0: weights are drawn */
     bool global_clip; /* clip.scope, resolved; U is then a barrier over stages */
+    struct pl_computed computed; /* set by the session */
 };
 
 struct pl_experiment {
@@ -103,12 +110,15 @@ struct pl_probe {
     size_t fits_bytes; /* so many; 0: none does */
     enum pl_fidelity fidelity;
     char device[256]; /* name, kernels, libraries */
+    struct pl_computed computed;
 };
 
 /* Everything that would make a job of the arm fail: data, device, what cannot be
  * combined, with numbers also those of model.weights, which takes a read of all; and
  * what a job will take. Allocates no workspace. */
 int pl_arm_probe(const struct pl_arm *arm, bool numbers, struct pl_probe *out);
+/* What would compute; opens the device. Errors: as pl_device_get. */
+int pl_arm_computed(const struct pl_arm *arm, struct pl_computed *out);
 
 /* Open what a job of the arm opens, call use with what its first seed would run,
  * without files, and close. wrap gets the device that holds the weights (0) and the one

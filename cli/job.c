@@ -15,62 +15,6 @@
 #include "cli/setup_score.h"
 #include "cli/setup_weights.h"
 
-/* Keys that change no row: where and how often things are written, how many at a time,
- * and names of files, whose content counts. */
-static const char *const neutral_keys[] = {"train.workers",
-                                           "train.threads",
-                                           "train.checkpoint_s",
-                                           "train.checkpoint_updates",
-                                           "schedule.updates",
-                                           "baseline",
-                                           "arms.only",
-                                           "arms.skip",
-                                           "data.text",
-                                           "data.tokens",
-                                           "data.valid",
-                                           "data.bpe",
-                                           "eval.texts",
-                                           "eval.questions",
-                                           "delay.trace",
-                                           "model.weights",
-                                           NULL};
-
-static uint64_t hash_text(const char *text)
-{
-    size_t n = strlen(text);
-    return (uint64_t)pl_crc32(0, text, n) << 32 | pl_crc32(0x9e3779b9u, text, n);
-}
-
-char *pl_job_name(const struct pl_experiment *e, int job)
-{
-    return pl_printf("%s, seed %llu", pl_job_arm(e, job)->name,
-                     (unsigned long long)pl_job_seed(e, job));
-}
-
-uint64_t pl_job_fingerprint(const struct pl_experiment *e, int job)
-{
-    const struct pl_config *c = pl_job_arm(e, job)->config;
-    uint64_t hash = 0;
-    for (const struct pl_key *key = pl_keys; key->name; key++) {
-        bool neutral = false;
-        for (int i = 0; neutral_keys[i]; i++)
-            neutral |= !strcmp(neutral_keys[i], key->name);
-        if (neutral) continue;
-        char *value = pl_config_value(c, key->name);
-        hash = (hash ^ hash_text(key->name)) * 0x100000001b3u;
-        hash = (hash ^ hash_text(value)) * 0x100000001b3u;
-        free(value);
-    }
-    hash = (hash ^ pl_job_arm(e, job)->data) * 0x100000001b3u;
-    const struct pl_versions *v = &pl_job_arm(e, job)->versions;
-    size_t cells = (size_t)v->stages * (size_t)v->n_micro * sizeof *v->forward;
-    if (*pl_config_text(c, "delay.trace")) /* a file, which may change */
-        hash ^= (uint64_t)pl_crc32(0, v->forward, cells) << 32 |
-                pl_crc32(0, v->backward, cells);
-    hash = (hash ^ pl_job_arm(e, job)->weights) * 0x100000001b3u;
-    return hash ^ pl_job_seed(e, job) * 0x9e3779b97f4a7c15u;
-}
-
 struct parts {
     const struct pl_device *device;
     const struct pl_device *products; /* the same one in train.precision: the model's */
@@ -92,6 +36,16 @@ static void close_parts(struct parts *p)
     if (p->device) p->device->close();
 }
 
+/* tell: of what is computed otherwise than asked. */
+static int open_device(const struct pl_config *c, bool tell, struct parts *p)
+{
+    int rc = pl_setup_device(c, tell, &p->device);
+    p->products = p->device;
+    if (!rc && pl_setup_problem_type(c)->on_data)
+        rc = pl_setup_precision(c, p->device, tell, &p->products);
+    return rc;
+}
+
 /* All but the problem. tell: of what is computed otherwise than asked. wrap: puts a
  * device in front of each, or NULL. */
 static int open_parts(const struct pl_arm *arm, bool tell,
@@ -103,14 +57,31 @@ static int open_parts(const struct pl_arm *arm, bool tell,
     if (pl_setup_problem_type(c)->on_data)
         rc = pl_setup_data(c, (int)pl_config_int(c, "train.seq"), &p->data);
     if (!rc) rc = pl_setup_scores(c, p->data, &p->scores, &p->bytes_per_token);
-    if (!rc) rc = pl_setup_device(c, tell, &p->device);
-    p->products = p->device;
-    if (!rc && pl_setup_problem_type(c)->on_data)
-        rc = pl_setup_precision(c, p->device, tell, &p->products);
+    if (!rc) rc = open_device(c, tell, p);
     if (!rc && wrap) {
         p->products = wrap(1, p->products);
         p->device = wrap(0, p->device);
     }
+    return rc;
+}
+
+static struct pl_computed computed_by(const struct parts *p, const struct pl_config *c)
+{
+    struct pl_computed by = {"", ""};
+    if (!strcmp(pl_config_text(c, "train.device"), "auto"))
+        snprintf(by.device, sizeof by.device, "%s", p->device->name);
+    if (p->products == p->device && pl_setup_problem_type(c)->on_data)
+        snprintf(by.precision, sizeof by.precision, "%s", p->device->precision);
+    return by;
+}
+
+int pl_arm_computed(const struct pl_arm *arm, struct pl_computed *out)
+{
+    const struct pl_config *c = arm->config;
+    struct parts p = {0};
+    int rc = open_device(c, false, &p);
+    if (!rc) *out = computed_by(&p, c);
+    close_parts(&p);
     return rc;
 }
 
@@ -292,6 +263,7 @@ int pl_arm_probe(const struct pl_arm *arm, bool numbers, struct pl_probe *out)
         out->fidelity = spec.fidelity;
         out->host = p.device->host_memory;
         p.products->describe(out->device, sizeof out->device);
+        out->computed = computed_by(&p, arm->config);
         const double left = pl_memory_available();
         if (out->host && (double)out->memory.all > left && spec.data)
             find_fitting(arm, (size_t)left, &p, spec, out);
@@ -380,6 +352,13 @@ int pl_job_run(const struct pl_experiment *e, int job, const char *checkpoint,
     int rc = open_spec(arm, false, false, NULL, &p, &spec);
     if (!rc && data_of(&p) != arm->data)
         rc = pl_fail(PL_EINPUT, "%s: the data has changed since the start", arm->name);
+    if (!rc) {
+        const struct pl_computed by = computed_by(&p, arm->config);
+        if (strcmp(by.device, arm->computed.device) ||
+            strcmp(by.precision, arm->computed.precision))
+            rc = pl_fail(PL_ENODEV, "%s: the device has changed since the start",
+                         arm->name);
+    }
     if (!rc) {
         spec.save = e->save ? save_weights : NULL;
         spec.seed = pl_job_seed(e, job);

@@ -18,7 +18,7 @@ noinst_LIBRARIES += %D%/libcli.a
   %D%/print_sim.c %D%/print_sim.h %D%/print_sim_json.c %D%/print_delay.c %D%/print_delay.h \
   %D%/print_links.c %D%/print_links.h %D%/segments.c %D%/segments.h %D%/print_segments.c \
   %D%/print_segments.h
-%C%_libcli_a_SOURCES += %D%/cmd_run.c %D%/experiment.c %D%/experiment.h %D%/job.c \
+%C%_libcli_a_SOURCES += %D%/cmd_run.c %D%/experiment.c %D%/experiment.h %D%/job.c %D%/job_fingerprint.c \
   %D%/report.c %D%/report.h %D%/report_print.c %D%/report_notes.c %D%/report_heading.c %D%/session.c %D%/session_probe.c %D%/dry_run.c %D%/dry_run.h %D%/session.h %D%/verdicts.c \
   %D%/verdicts.h %D%/workers.c %D%/workers_mpi.c %D%/workers.h
 %C%_libcli_a_SOURCES += %D%/cmd_sweep.c %D%/sweep.h %D%/sweep_point.c %D%/sweep_rows.c \

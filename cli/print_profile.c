@@ -256,9 +256,9 @@ static void print_date(FILE *out)
     const char *given = getenv("SOURCE_DATE_EPOCH");
     time_t now = given && *given ? (time_t)atoll(given) : time(NULL);
     struct tm day;
-    char text[16];
-    strftime(text, sizeof text, "%Y-%m-%d", gmtime_r(&now, &day));
-    fprintf(out, "# pipelag profile %s, %s\n", PACKAGE_VERSION, text);
+    char text[32] = "";
+    if (gmtime_r(&now, &day)) strftime(text, sizeof text, ", %Y-%m-%d", &day);
+    fprintf(out, "# pipelag profile %s%s\n", PACKAGE_VERSION, text);
 }
 
 void pl_print_profile_csv(const struct pl_profile_view *v, FILE *out)

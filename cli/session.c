@@ -290,16 +290,25 @@ int pl_session_check(struct pl_session *s)
     return rc ? rc : pl_session_probe(s);
 }
 
+int pl_session_check_output(struct pl_session *s)
+{
+    int rc = 0;
+    if (s->output) {
+        name_files(s);
+        rc = check_output(s);
+    }
+    for (int j = 0; s->save && j < pl_session_jobs(s) && !rc; j++)
+        rc = check_save(s, j);
+    return rc;
+}
+
 int pl_session_open(struct pl_session *s)
 {
     int rc = pl_session_check(s);
     if (!rc) rc = pl_session_workers(s);
+    if (!rc) rc = pl_session_check_output(s);
     if (rc) return rc;
-    name_files(s);
-    rc = check_output(s);
-    for (int j = 0; s->save && j < pl_session_jobs(s) && !rc; j++)
-        rc = check_save(s, j);
-    if (!rc) rc = open_progress(s);
+    rc = open_progress(s);
     if (!rc) rc = open_folder(s);
     if (!rc) rc = open_save(s);
     pl_session_threads(s);
@@ -311,6 +320,8 @@ int pl_session_join(struct pl_session *s)
 {
     int rc = expand(s);
     if (!rc) rc = pl_experiment_data(&s->experiment);
+    for (int i = 0; i < s->experiment.n_arms && !rc; i++)
+        rc = pl_arm_computed(&s->experiment.arms[i], &s->experiment.arms[i].computed);
     if (rc) return rc;
     name_files(s);
     pl_session_load(s);

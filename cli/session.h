@@ -51,6 +51,9 @@ int pl_session_open(struct pl_session *s);
 int pl_session_join(struct pl_session *s);
 /* The part of it that touches no file and needs no output: experiment, data, probes. */
 int pl_session_check(struct pl_session *s);
+/* May the output and the folder of weights be written, where they are given? Touches
+ * neither; after pl_session_check. */
+int pl_session_check_output(struct pl_session *s);
 /* Parts of pl_session_open (session_probe.c). What jobs take, and is there anything
  * that would make one fail? In a process of its own: workers are forked, and a process
  * whose parent has opened a GPU cannot use it. How many jobs at a time; their memory

@@ -45,6 +45,7 @@ static int take_answers(struct pl_session *s, int from)
             return pl_fail(PL_EIO, "checking data and device failed");
         if (a.rc) return pl_fail(a.rc, "%s", a.text);
         s->probes[i] = a.probe;
+        s->experiment.arms[i].computed = a.probe.computed;
         const struct pl_probe *l = s->largest;
         bool more = !l || a.probe.memory.all > l->memory.all;
         if (l && a.probe.host != l->host) more = a.probe.host;

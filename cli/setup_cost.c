@@ -120,6 +120,10 @@ static int given_cost(const struct pl_config *config, const struct pl_layout *la
         for (int i = 0; i < PL_N_PROFILE; i++)
             lists[i]->t = pl_config_times(config, cost_keys[i], &lists[i]->n);
     if (!rc) rc = pl_cost_new(layout, &spec, cost);
+    if (rc && profile.n) /* its columns are not keys that anyone gave */
+        rc = pl_fail(rc, "%s: cost.profile: %s: %s",
+                     pl_config_where(config, "cost.profile"),
+                     pl_config_text(config, "cost.profile"), pl_error_text());
     pl_profile_free(&profile);
     return rc ? rc : pl_setup_links(config, NULL, cost);
 }

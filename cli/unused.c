@@ -124,6 +124,10 @@ static const struct condition {
     {"rate.decay_fraction", "rate.schedule", "wsd", true},
     {"rate.delay_updates", "rate.delay_power", "0", false},
     {"clip.scope", "clip.norm", "0", false},
+    {"optimizer.ns_steps", "optimizer.coefficients", "svd", false},
+    {"optimizer.ns_eps", "optimizer.coefficients", "svd", false},
+    {"optimizer.ns_clamp", "optimizer.coefficients", "svd", false},
+    {"optimizer.ns_precision", "optimizer.coefficients", "svd", false},
     {"delay.seed", "delay.tau", "", false},
     {"corrector.land", "segments", "", false},
 };
@@ -190,9 +194,10 @@ static bool trained_with(const struct pl_config *config, const char *key)
     if (!strncmp(key, "model.", 6) &&
         strcmp(pl_config_text(config, "cost.type"), "given"))
         return true;
-    return type->on_data || (strncmp(key, "model.", 6) && strncmp(key, "data.", 5) &&
-                             strncmp(key, "eval.", 5) && strcmp(key, "train.seq") &&
-                             strcmp(key, "train.precision"));
+    return type->on_data ||
+           (strncmp(key, "model.", 6) && strncmp(key, "data.", 5) &&
+            strncmp(key, "eval.", 5) && strcmp(key, "train.seq") &&
+            strcmp(key, "train.precision") && strcmp(key, "train.at_once"));
 }
 
 void pl_unused_warn_run(const struct pl_experiment *e, const char *read_too)

@@ -27,6 +27,9 @@ static int check_source(const struct source *source, const struct pl_layout *lay
 {
     int n = source->times.n, P = layout->P, C = layout->C;
     if (n == 1 || n == P || n == C) return check_values(source);
+    if (P == 1 && C == 1)
+        return pl_fail(PL_ECONFIG, "%s has %d values, expected 1 on one stage",
+                       source->key, n);
     if (C == P)
         return pl_fail(PL_ECONFIG, "%s has %d values, expected 1 or %d", source->key, n,
                        P);

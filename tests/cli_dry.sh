@@ -62,4 +62,13 @@ if (ulimit -v 1000000 && dry 0) >/dev/null 2>&1; then
 else
     skip 'too little memory' 'does not run under ulimit -v'
 fi
+# what is in the way of an output is named by a dry run, too
+dry 2 -o . && grep -q 'is a folder' err && dry 2 -o a.h5 && grep -q 'a.h5: exists' err &&
+    dry 1 -o no/where.h5 && grep -q 'no/where.h5' err && dry 2 --save tiny.yaml && grep -q 'is no folder' err &&
+    dry 0 -o new.h5 --save new && [ ! -e new ] && [ -z "$(ls -A | grep new)" ]
+ok $? 'an output or a folder of weights that cannot be written'
+dry 0 --set problem.name=quadratic --set train.at_once=1 && grep -q 'train.at_once has no effect' err &&
+    dry 0 --set optimizer.name=muon --set optimizer.coefficients=svd --set optimizer.ns_precision=bf16 &&
+    grep -q 'optimizer.ns_precision has no effect: optimizer.coefficients is svd' err
+ok $? 'new keys without effect are named'
 done_testing

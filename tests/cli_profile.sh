@@ -78,6 +78,13 @@ refused 2 'expected 1 to 10000' --repeat 0
 refused 2 'cannot be cut into m = 3' -P 2 -m 3
 refused 2 'expected model' -P 1 -m 1 --set problem.name=quadratic
 refused 2 'is no rate' -P 1 -m 1 --set cluster.gpu.memory_bandwidth=fast
+profile 2 -o . && grep -q 'is a folder' err && profile 2 -o . --force && grep -q 'is a folder' err
+ok $? 'a folder for an output'
+SOURCE_DATE_EPOCH=9999999999999999999 profile 0 -P 1 -m 1 -o day.csv && grep -qx '# pipelag profile [0-9.]*' day.csv
+ok $? 'a date that no calendar has'
+run 2 "$PIPELAG" sim -P 3 -m 4 --set cost.profile=p.csv && grep -q 'p.csv: cost.forward has 2 values, expected 1 or 3' err &&
+    run 2 "$PIPELAG" sim -P 1 -m 4 --set cost.profile=p.csv && grep -q 'p.csv: .*expected 1 on one stage' err
+ok $? 'a cost table for another number of stages'
 echo old >bad.csv
 profile 2 -o bad.csv && grep -q 'bad.csv: exists, --force' err && [ "$(cat bad.csv)" = old ]
 ok $? 'an output that exists is kept'

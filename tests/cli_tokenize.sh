@@ -130,6 +130,40 @@ kill $writer
 [ $status -ge 130 ] && [ ! -e x.bin ] && ! ls -A | grep -q tmp- && grep -q 'nothing was written' err
 ok $? "interrupted: $status, nothing written"
 
+# what shards do not replace, and names that make none
+head -c 3000 "$src/COPYING" >some.txt
+mkdir there && echo mine >there/c_000007.bin && echo mine >there/d_train_000002.bin && mkfifo there/e_000002.bin &&
+    run 2 "$PIPELAG" tokenize some.txt --bpe "$vocab" -o there/c.bin --shard=500 &&
+    grep -q 'there/c_000007.bin: exists' err &&
+    run 2 "$PIPELAG" tokenize some.txt --bpe "$vocab" -o there/d.bin --shard=500 --val &&
+    grep -q 'there/d_train_000002.bin: exists' err &&
+    run 2 "$PIPELAG" tokenize some.txt --bpe "$vocab" -o there/e.bin --shard=500 --force &&
+    grep -q 'there/e_000002.bin: expected the name of a regular file' err &&
+    run 0 "$PIPELAG" tokenize some.txt --bpe "$vocab" -o there/d.bin --shard=1000 &&
+    [ "$(ls -A there | tr '\n' ' ')" = 'c_000007.bin d_000001.bin d_000002.bin d_train_000002.bin e_000002.bin ' ]
+ok $? '--shard: any file of the name in the way is named before a file is written'
+status=0
+for name in there there/ '' - /dev/null; do
+    run 2 "$PIPELAG" tokenize some.txt --bpe "$vocab" -o "$name" --shard=500 && grep -q -- '--shard makes names' err ||
+        status=1
+done
+[ $status = 0 ] && [ ! -e there_000001.bin ] && [ ! -e /dev/null_000001.bin ] && [ ! -e _000001.bin ]
+ok $? '--shard: a name that names no files'
+(ulimit -n 32 && tokenize some.txt --bpe "$vocab" -o there/few.bin --shard=20) &&
+    [ "$(ls there/few_* | wc -l)" -gt 32 ]
+ok $? '--shard: files are not held open'
+mkfifo waits
+"$PIPELAG" tokenize --decode there/d_000001.bin --bpe "$vocab" -o waits >/dev/null 2>&1 &
+pid=$!
+sleep 0.5
+kill -TERM $pid
+n=0
+while kill -0 $pid 2>/dev/null && [ $n -lt 50 ]; do sleep 0.1; n=$((n + 1)); done
+kill -KILL $pid 2>/dev/null
+wait $pid
+[ $? = 143 ]
+ok $? 'SIGTERM while an output waits for its reader'
+
 # GPT-2's vocabulary and token files that others made.
 shared=${PIPELAG_SHARED:-$src/../shared}/data
 if [ -r "$shared/gpt2/vocab.bpe" ]; then

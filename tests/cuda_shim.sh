@@ -144,6 +144,19 @@ ok $? 'train.device auto without a GPU: host, and one line why'
 losses_on cuda cuda && losses_on auto auto && ! grep -q 'auto is host' "$work/err" &&
     cmp -s "$work/cuda.loss" "$work/auto.loss" && ! cmp -s "$work/host.loss" "$work/auto.loss"
 ok $? 'train.device auto with one: cuda'
+# a run that began on the host does not go on elsewhere
+stopped='--set train.checkpoint_updates=1 --set train.updates=100000'
+# shellcheck disable=SC2086
+SHIM_DEVICES=0 "$PIPELAG" run --set train.device=auto $stopped -o "$work/part.h5" "$work/auto.yaml" >/dev/null 2>&1 &
+pid=$!
+n=0
+until [ -e "$work/part.h5.ckpt/run-1.ckpt" ] || [ $n -gt 200 ]; do sleep 0.1; n=$((n + 1)); done
+kill -TERM $pid
+wait $pid
+# shellcheck disable=SC2086
+run 2 "$PIPELAG" run --set train.device=auto $stopped -o "$work/part.h5" --resume "$work/auto.yaml" &&
+    grep -q 'part.h5.ckpt/run-1.ckpt: checkpoint is of another run' "$work/err"
+ok $? 'train.device auto that is another device than before: not resumed'
 
 # planted NAME FILE SED: with this change of gpu/FILE the suite must fail.
 n=0

@@ -314,6 +314,31 @@ START_TEST(progress_of_nothing)
 }
 END_TEST
 
+/* Several files that are whole together: after finish only the renames are left. */
+START_TEST(finished_files)
+{
+    struct pl_file *a = pl_file_create("a"), *b = pl_file_create("b");
+    put("b", "old");
+    fputs("one", pl_file_stream(a));
+    fputs("two", pl_file_stream(b));
+    ck_assert_int_eq(pl_file_finish(a), 0);
+    ck_assert_int_eq(pl_file_finish(b), 0);
+    ck_assert_int_ne(access("a", F_OK), 0);
+    expect("b", "old");
+    ck_assert_int_eq(pl_file_commit(a), 0);
+    expect("a", "one");
+    pl_file_discard(b);
+    expect("b", "old");
+    ck_assert_int_eq(entries(), 2);
+    if (access("/dev/full", W_OK)) return;
+    struct pl_file *full = pl_file_create("/dev/full");
+    fputs("more", pl_file_stream(full));
+    ck_assert_int_eq(pl_file_finish(full), PL_EIO);
+    ck_assert_ptr_nonnull(strstr(pl_error_text(), "/dev/full: cannot write"));
+    pl_file_discard(full);
+}
+END_TEST
+
 static void fill(TCase *t)
 {
     tcase_add_checked_fixture(t, enter, leave);
@@ -324,6 +349,7 @@ static void fill(TCase *t)
     tcase_add_test(t, failed_write_keeps_the_old_file);
     tcase_add_test(t, devices_are_written_in_place);
     tcase_add_test(t, shared_memory_is_an_ordinary_folder);
+    tcase_add_test(t, finished_files);
     tcase_add_test(t, install);
     tcase_add_test(t, parts_of_files);
     tcase_add_test(t, read_limits);

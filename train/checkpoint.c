@@ -254,7 +254,7 @@ static int check_header(struct stream *st, uint64_t fingerprint)
         return bad(st, "is corrupt");
     if (h.fingerprint != fingerprint)
         return pl_fail(PL_EINPUT,
-                       "%s: checkpoint is of another run: other keys, data or seed "
+                       "%s: checkpoint is of another run: other keys, data, device or seed "
                        "(fingerprint %016llx, expected %016llx)",
                        st->path, (unsigned long long)h.fingerprint,
                        (unsigned long long)fingerprint);

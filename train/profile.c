@@ -139,7 +139,9 @@ static int repetition(struct profile *p, int r, int64_t n)
     read_newest(p, n);
     if (!rc) rc = lap_begin(p->spec->device, &began);
     if (!rc) rc = pl_run_gradient(&p->run, n, &row);
+    if (!rc) rc = pl_run_ahead(&p->run, n);
     if (!rc) rc = pl_run_apply(&p->run, n, &row);
+    if (!rc) rc = pl_run_ahead_keep(&p->run, n);
     if (!rc) rc = lap_end(p->spec->device, began, &p->whole[r < 0 ? 0 : r]);
     return rc;
 }

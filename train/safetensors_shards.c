@@ -97,8 +97,8 @@ int pl_safetensors_put(struct pl_safetensors_writer *w, const float *x)
     const struct shard *s = &w->shards[w->shard];
     int rc = 0;
     if (w->next == s->first + s->n) {
-        w->shard++;
-        rc = open_shard(w);
+        rc = pl_tensor_file_finish(w->shards[w->shard++].file);
+        if (!rc) rc = open_shard(w);
     }
     w->next++;
     return rc ? rc : pl_tensor_file_put(w->shards[w->shard].file, x);
@@ -170,7 +170,8 @@ static int drop(const char *path)
  * goes first and comes last. */
 static int commit_all(struct pl_safetensors_writer *w)
 {
-    int rc = w->n_shards > 1 ? drop(w->index) : 0;
+    int rc = pl_tensor_file_finish(w->shards[w->shard].file);
+    if (!rc && w->n_shards > 1) rc = drop(w->index);
     for (int k = 0; k < w->n_shards && !rc; k++) {
         rc = pl_tensor_file_commit(w->shards[k].file);
         w->shards[k].file = NULL;

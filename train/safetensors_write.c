@@ -119,6 +119,11 @@ int pl_tensor_file_put(struct pl_tensor_file *w, const float *x)
     return rc;
 }
 
+int pl_tensor_file_finish(struct pl_tensor_file *w)
+{
+    return pl_file_finish(w->file);
+}
+
 int pl_tensor_file_commit(struct pl_tensor_file *w)
 {
     int rc = pl_file_commit(w->file);

@@ -3,10 +3,12 @@
  * --append-eod writes them. */
 #include "train/token_file.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/err.h"
@@ -76,13 +78,50 @@ char *pl_token_shard_path(const char *path, struct pl_token_shards shards, int k
     return pl_printf("%.*s_%s_%06d.bin", stem, path, k ? "train" : "val", k);
 }
 
+/* Is name STEM_000001.bin, or with valid STEM_val_000000.bin or STEM_train_000001.bin,
+ * with any number? */
+static bool is_shard(const char *name, const char *stem, size_t n, bool valid)
+{
+    int end = 0;
+    if (strncmp(name, stem, n)) return false;
+    name += n;
+    if (valid && strncmp(name, "_val_", 5) && strncmp(name, "_train_", 7)) return false;
+    if (valid) name = strchr(name + 1, '_');
+    return sscanf(name, "_%*6[0-9].bin%n", &end) == 0 && end == 11 && !name[end];
+}
+
+char *pl_token_shards_there(const char *path, struct pl_token_shards shards)
+{
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    const size_t stem = strlen(name) - (pl_path_ends(name, ".bin") ? 4 : 0);
+    char *folder = pl_printf("%.*s", slash ? (int)(slash - path) + 1 : 0, path);
+    char *found = NULL;
+    DIR *dir = shards.tokens ? opendir(*folder ? folder : ".") : NULL;
+    for (struct dirent *entry; dir && !found && (entry = readdir(dir));)
+        if (is_shard(entry->d_name, name, stem, shards.valid))
+            found = pl_printf("%s%s", folder, entry->d_name);
+    if (dir) closedir(dir);
+    free(folder);
+    return found;
+}
+
+/* A pipe, or a file that is already open, has no header to come back to; a pipe would
+ * wait for its reader. */
+static bool is_regular(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) || S_ISREG(st.st_mode) || S_ISDIR(st.st_mode);
+}
+
 /* The next shard. */
 static int open_file(struct pl_token_file *f)
 {
     char *path = pl_token_shard_path(f->path, f->shards, f->n_files);
-    struct pl_file *file = pl_file_create(path);
+    const bool regular = is_regular(path);
+    struct pl_file *file = regular ? pl_file_create(path) : NULL;
+    if (!regular) pl_fail(PL_EUSAGE, "%s: expected the name of a regular file", path);
     free(path);
-    if (!file) return PL_EIO;
+    if (!file) return regular ? PL_EIO : PL_EUSAGE;
     f->files = pl_grow(f->files, (size_t)f->n_files + 1, sizeof *f->files);
     f->files[f->n_files++] = file;
     f->in_file = 0;
@@ -92,13 +131,14 @@ static int open_file(struct pl_token_file *f)
     return f->format == LLMC ? write_header(f) : 0;
 }
 
-/* Its header says what it has. */
+/* Its header says what it has; it is not held open. */
 static int finish_file(struct pl_token_file *f)
 {
-    if (f->format != LLMC) return 0;
-    if (fseek(pl_file_stream(current(f)), 0, SEEK_SET))
+    int rc = 0;
+    if (f->format == LLMC && fseek(pl_file_stream(current(f)), 0, SEEK_SET))
         return pl_fail(PL_EIO, "%s: cannot write: %s", f->path, strerror(errno));
-    return write_header(f);
+    if (f->format == LLMC) rc = write_header(f);
+    return rc ? rc : pl_file_finish(current(f));
 }
 
 static int open_files(struct pl_token_file *f)
@@ -245,15 +285,15 @@ static int write_index(struct pl_token_file *f)
     }
     for (int64_t i = 0; i <= S && !rc; i++)
         rc = write_number(f, f->index, (uint64_t)i, 8);
-    if (!rc && fflush(pl_file_stream(f->index)))
-        rc = pl_fail(PL_EIO, "%s: cannot write its .idx: %s", f->path, strerror(errno));
     return rc;
 }
 
 /* Takes files and index out of f, which is left for pl_token_file_discard. */
 static int commit(struct pl_token_file *f)
 {
-    int rc = f->format == MEGATRON ? write_index(f) : finish_file(f);
+    int rc = finish_file(f);
+    if (!rc && f->index) rc = write_index(f);
+    if (!rc && f->index) rc = pl_file_finish(f->index);
     for (int i = 0; i < f->n_files && !rc; i++) {
         rc = pl_file_commit(f->files[i]);
         f->files[i] = NULL;

@@ -21,6 +21,8 @@ struct pl_token_shards {
 };
 /* Name of file k, from 0; caller frees. */
 char *pl_token_shard_path(const char *path, struct pl_token_shards shards, int k);
+/* One that is there already, of any number; caller frees. NULL: none, or no shards. */
+char *pl_token_shards_there(const char *path, struct pl_token_shards shards);
 
 /* vocab: ids are below it; it decides the bytes of a token (megatron: 2 below 65500,
  * else 4). end: the id between documents. Errors: PL_EUSAGE an unknown format, a path
