@@ -17,7 +17,7 @@ enum { WARM_UP = 2, REPEAT = 10, MOST_REPEATS = 10000 };
 static const struct argp_option options[] = {
     {"output", 'o', "CSV", 0, "write the cost table, for cost.profile", 0},
     {"force", OPT_FORCE, NULL, 0, "replace CSV when it exists", 0},
-    {"device", OPT_DEVICE, "NAME", 0, "train.device: host, cuda or ref", 0},
+    {"device", OPT_DEVICE, "NAME", 0, "train.device: auto, host, cuda or ref", 0},
     {"repeat", OPT_REPEAT, "N", 0, "updates that are measured, after 2 (default 10)",
      0},
     {"json", OPT_JSON, NULL, 0, "print one JSON object instead of tables", 0},

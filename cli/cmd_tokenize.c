@@ -1,5 +1,4 @@
 /* pipelag tokenize: text to token files by GPT-2's vocabulary, and back. */
-#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,18 +45,10 @@ struct arguments {
     const char *bpe, *output, *format;
     struct pl_token_shards shards;
     bool decode, force, json;
+    int code; /* of a bad option */
     int n;
     const char **inputs; /* of argv */
 };
-
-/* A whole number of tokens, at least 1; NULL: the default. */
-static int read_count(const char *text, int64_t *n)
-{
-    char *end;
-    errno = 0;
-    *n = text ? strtoll(text, &end, 10) : FINEWEB_TOKENS;
-    return text && (end == text || *end || errno || *n < 1 || *text == '+');
-}
 
 static error_t parse(int option, char *arg, struct argp_state *state)
 {
@@ -73,8 +64,9 @@ static error_t parse(int option, char *arg, struct argp_state *state)
         a->format = arg;
         return 0;
     case OPT_SHARD:
-        if (read_count(arg, &a->shards.tokens))
-            argp_error(state, "--shard is '%s', expected a number of tokens", arg);
+        a->shards.tokens = FINEWEB_TOKENS;
+        if (arg && !a->code)
+            a->code = pl_cmd_int("--shard", arg, 1, INT64_MAX, &a->shards.tokens);
         return 0;
     case OPT_VAL:
         a->shards.valid = true;
@@ -242,12 +234,12 @@ int pl_cmd_tokenize(int argc, char **argv)
         .parser = parse,
         .args_doc = "IN...",
         .doc =
-            "Turn text files into one file of GPT-2 tokens for data.tokens. A document "
+            "Turn text files into a file of GPT-2 tokens for data.tokens. A document "
             "ends at a line <|endoftext|> or with its file.",
     };
     struct arguments arguments = {.format = "llmc"};
     argp_parse(&argp, argc, argv, 0, NULL, &arguments);
-    int code = tokenize(&arguments);
+    int code = arguments.code ? arguments.code : tokenize(&arguments);
     free(arguments.inputs);
     if (code != PL_EINTR) return code ? pl_cmd_fail(code) : 0;
     pl_log(PL_LOG_INFO, "interrupted, nothing was written");

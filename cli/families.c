@@ -12,12 +12,11 @@
 
 void pl_cmd_register_families(void)
 {
-    static const char *const devices[] = {"auto", "host", "cuda", "ref", NULL};
     pl_config_register("schedule.name", pl_schedule_names());
     pl_config_register("problem.name", pl_problem_names());
     pl_config_register("problem.spectrum", pl_spectrum_names);
     pl_config_register("problem.activation", pl_dense_activations);
-    pl_config_register("train.device", devices);
+    pl_config_register("train.device", pl_device_choices);
     pl_config_register("train.precision", pl_precision_names);
     pl_config_register("data.source", pl_data_names());
     pl_config_register("data.order", pl_data_order_names);

@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "base/json.h"
+#include "base/mem.h"
 #include "base/pool.h"
 #include "base/units.h"
 #include "config.h"
@@ -63,9 +64,8 @@ static int slower_first(const void *a, const void *b)
  */
 static struct entry *entries(const struct pl_profile_view *v, int *n, double *all)
 {
-    struct entry *list = calloc(PL_PROFILE_PHASES * PL_TIMED_ROWS, sizeof *list);
+    struct entry *list = PL_NEW(PL_PROFILE_PHASES * PL_TIMED_ROWS, struct entry);
     *n = 0;
-    if (!list) abort();
     for (int k = 0; k < PL_PROFILE_PHASES; k++) {
         all[k] = 0;
         for (int row = 0; row < PL_TIMED_ROWS; row++) {

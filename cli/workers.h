@@ -18,8 +18,8 @@ struct pl_workers_spec {
     void *context;
 };
 
-/* SIGINT, SIGTERM and SIGHUP set a flag that pl_workers_run looks at, until released: also
- * while results are written, which a signal must not cut in two. */
+/* SIGINT, SIGTERM and SIGHUP set a flag that pl_workers_run looks at, until released:
+ * also while results are written, which a signal must not cut in two. */
 void pl_workers_catch_signals(void);
 void pl_workers_release_signals(void);
 /* The signal that came, or 0; also in a process forked since. */

@@ -9,7 +9,8 @@
 #include <string.h>
 
 static const struct pl_device *const devices[] = {&pl_device_ref, &pl_device_host};
-const char *const pl_device_names[] = {"ref", "host", "cuda", NULL};
+const char *const pl_device_choices[] = {"auto", "ref", "host", "cuda", NULL};
+const char *const *const pl_device_names = pl_device_choices + 1;
 
 int pl_device_get(const char *name, const struct pl_device **device)
 {

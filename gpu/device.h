@@ -90,8 +90,8 @@ struct pl_device {
     bool host_memory;      /* alloc() returns memory the CPU may touch */
     size_t real_bytes;     /* of an element of an activation: 4 (float) or 2 (bf16) */
     const char *precision; /* what a model computes in: fp32, tf32 or bf16 */
-    const struct pl_device *twin; /* the same memory and float operations in another
-                                     precision, or NULL: a chain */
+    const struct pl_device *twin; /* with the same memory, in another precision, or
+                                     NULL: a chain */
 
     int (*open)(void); /* before first use; errors PL_ENODEV with the reason */
     void (*close)(void);
@@ -266,8 +266,9 @@ struct pl_device {
                 double *sum);
 };
 
-/* `ref` plain loops with double accumulation, the oracle; `host` OpenBLAS and vector
- * loops, one thread; `cuda` a shared object opened at run time. */
+/* `ref` plain loops with double accumulation, the oracle; `host` vector loops
+ * shared among the threads of base/pool.h; `cuda` a shared object opened at run time.
+ */
 extern const struct pl_device pl_device_ref, pl_device_host;
 
 /* Activation number n of x. */
@@ -276,7 +277,9 @@ static inline float *pl_device_at(const struct pl_device *device, float *x, size
     return (float *)((char *)x + n * device->real_bytes);
 }
 
-extern const char *const pl_device_names[]; /* NULL-terminated: ref host cuda */
+/* NULL-terminated: auto ref host cuda, of train.device; without auto. */
+extern const char *const pl_device_choices[];
+extern const char *const *const pl_device_names;
 /* Find and open. Errors: PL_ENODEV: unknown name (nearest given), or no such hardware.
  */
 int pl_device_get(const char *name, const struct pl_device **device);
@@ -285,8 +288,8 @@ int pl_device_get(const char *name, const struct pl_device **device);
 size_t pl_device_scratch(const struct pl_device *device, int T, int head_dim);
 
 extern const char *const pl_precision_names[]; /* fp32 tf32 bf16 bf16-emulated */
-/* The device in a precision, one of its twins (of host: host_bf16.h); fp32 is the device
- * itself. What must be exact to float (optimizers) is left to the device itself.
+/* The device in a precision, one of its twins (of host: host_bf16.h); fp32 is the
+ * device itself. What must be exact to float (optimizers) is left to the device itself.
  * tf32 (cuda): the factors of product, gemm, gemm_batch and syrk_batch have 11 bits (so
  * factors that are bf16 are exact), all else is fp32. bf16 on cuda:
  * activations and their gradients are bf16, `product` and attention take bf16 factors,

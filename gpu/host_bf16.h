@@ -1,20 +1,20 @@
-/* Inside of the device `host` in bf16: gemm, product, attention and attention_back exist once
- * for each kind of tiles, from the same text (host_bf16_gemm.h, host_bf16_attention.h);
- * every other operation is host's own. */
+/* Inside of the device `host` in bf16: gemm, product, attention and attention_back
+ * exist once for each kind of tiles, from the same text (host_bf16_gemm.h,
+ * host_bf16_attention.h); every other operation is host's own. */
 #ifndef PL_GPU_HOST_BF16_H
 #define PL_GPU_HOST_BF16_H
 
 #include "gpu/host.h"
 
-#define PL_BF16_OPS(p)                                                              \
-    int p##gemm(bool ta, bool tb, int M, int N, int K, float alpha, const float *A, \
-                int lda, const float *B, int ldb, float beta, float *C, int ldc);   \
-    int p##product(enum pl_product which, int rows, int in, int out,                \
-                   const float *a, const float *b, float beta, float *c);           \
-    int p##attention(const struct pl_attention_shape *shape, const float *qkv,      \
-                     float *out, float *lse);                                       \
-    int p##attention_back(const struct pl_attention_shape *shape, const float *qkv, \
-                          const float *out, const float *lse, const float *dout,    \
+#define PL_BF16_OPS(p)                                                               \
+    int p##gemm(bool ta, bool tb, int M, int N, int K, float alpha, const float *A,  \
+                int lda, const float *B, int ldb, float beta, float *C, int ldc);    \
+    int p##product(enum pl_product which, int rows, int in, int out, const float *a, \
+                   const float *b, float beta, float *c);                            \
+    int p##attention(const struct pl_attention_shape *shape, const float *qkv,       \
+                     float *out, float *lse);                                        \
+    int p##attention_back(const struct pl_attention_shape *shape, const float *qkv,  \
+                          const float *out, const float *lse, const float *dout,     \
                           float *dqkv);
 
 PL_BF16_OPS(pl_bf16_amx_)

@@ -1,9 +1,9 @@
 /* What each operation of gpu/device.h must do at least, in terms of its parameters:
  * PL_COST_name is flops (of matrix products and attention, a multiply-add counts two),
- * floats (and integers) moved, and activations moved (real_bytes each). Every array that
- * is read or written counts once, with caches of any size; rows of a table that tokens
- * choose do not count, they may all be one. A fourth number, of `product`, is its kind.
- * One line an operation. */
+ * floats (and integers) moved, and activations moved (real_bytes each). Every array
+ * that is read or written counts once, with caches of any size; rows of a table that
+ * tokens choose do not count, they may all be one. A fourth number, of `product`, is
+ * its kind. One line an operation. */
 #ifndef PL_GPU_OP_COSTS_H
 #define PL_GPU_OP_COSTS_H
 
@@ -59,7 +59,8 @@ static inline double pl_adamw_elements(int count, const struct pl_adamw_tensor *
 #define PL_COST_add_rows_back 0, 2 * PL_D(period < rows ? period : rows) * d, PL_D(rows) * d
 #define PL_COST_route 0, PL_D(route->rows) * (route->experts + 4.0 * route->chosen), \
     PL_D(route->rows) * route->experts
-#define PL_COST_route_back 0, PL_D(route->rows) * (2.0 * route->experts + 2.0 * route->chosen), 0
+#define PL_COST_route_back 0, PL_D(route->rows) * (route->experts + 2.0 * route->chosen), \
+    PL_D(route->rows) * route->experts
 #define PL_COST_combine 0, PL_D(rows) * n * (1 + (w != 0)), PL_D(rows) * (n + 2.0) * d
 #define PL_COST_combine_back 0, 3 * PL_D(rows) * n, PL_D(rows) * (2.0 * n + 1) * d
 #define PL_COST_rope 0, 0, 2 * PL_D(rows) * n_heads * head_dim

@@ -52,7 +52,7 @@ tokenize "$src/COPYING" --bpe "$vocab" -o cut/c.bin --shard=9000 --val --force &
     [ "$(ls cut | tr '\n' ' ')" = 'c_train_000001.bin c_val_000000.bin ' ]
 ok $? "... which --force replaces"
 run 2 "$PIPELAG" tokenize "$src/COPYING" --bpe "$vocab" -o s.bin --shard=1e6 &&
-    grep -q "shard is '1e6', expected a number of tokens" err &&
+    grep -qF -- "--shard: '1e6' is not an integer" err &&
     run 2 "$PIPELAG" tokenize "$src/COPYING" --bpe "$vocab" -o s.bin --val && grep -q 'val without --shard' err &&
     tokenize "$src/COPYING" --bpe "$vocab" -o s.bin --shard && [ -e s_000001.bin ] && [ ! -e s.bin ]
 ok $? "numbers of tokens"

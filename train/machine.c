@@ -35,44 +35,46 @@ static int fill(const struct pl_device *dev, float *x, size_t bytes, size_t widt
     return rc;
 }
 
-/* Blocks of n numbers, filled; those that were made are released on error. */
-struct blocks {
+/* A call that is timed: of size n, on blocks of memory that are filled; those that were
+ * made are released on error. */
+struct trial {
     const struct pl_device *dev;
-    int n;
+    int (*call)(const struct trial *t);
+    size_t n;
+    int blocks;
     float *x[3];
 };
 
-static int blocks_open(struct blocks *b, size_t bytes, size_t width)
+static int trial_block(struct trial *t, size_t bytes, size_t width)
 {
-    int rc = b->dev->alloc(bytes, (void **)&b->x[b->n]);
+    int rc = t->dev->alloc(bytes, (void **)&t->x[t->blocks]);
     if (rc) return rc;
-    return fill(b->dev, b->x[b->n++], bytes, width);
+    return fill(t->dev, t->x[t->blocks++], bytes, width);
 }
 
-static void blocks_close(struct blocks *b)
+static void trial_close(struct trial *t)
 {
-    while (b->n) b->dev->release(b->x[--b->n]);
+    while (t->blocks) t->dev->release(t->x[--t->blocks]);
 }
 
-static double least(double a, double b)
-{
-    return a < b ? a : b;
-}
-
-/* The shortest of some calls of the triad on n floats. */
-static int time_triad(const struct pl_device *dev, struct blocks *b, size_t n,
-                      double *seconds)
+/* The shortest of some calls. */
+static int trial_time(const struct trial *t, double *seconds)
 {
     int rc = 0;
     *seconds = INFINITY;
     for (int k = 0; k < TRIES && !rc; k++) {
-        rc = pl_timed_wait(dev);
+        rc = pl_timed_wait(t->dev);
         const double began = pl_timed_now();
-        if (!rc) rc = dev->axpby(n, 0.5f, b->x[0], 0.5f, b->x[1]);
-        if (!rc) rc = pl_timed_wait(dev);
-        *seconds = least(*seconds, pl_timed_now() - began);
+        if (!rc) rc = t->call(t);
+        if (!rc) rc = pl_timed_wait(t->dev);
+        *seconds = fmin(*seconds, pl_timed_now() - began);
     }
     return rc;
+}
+
+static int triad(const struct trial *t)
+{
+    return t->dev->axpby(t->n, 0.5f, t->x[0], 0.5f, t->x[1]);
 }
 
 static int measure_memory(const struct pl_device *dev, struct pl_machine *out)
@@ -81,30 +83,21 @@ static int measure_memory(const struct pl_device *dev, struct pl_machine *out)
     double seconds = 0;
     int rc = 0;
     for (size_t n = 1 << 14; n <= most && seconds < long_enough && !rc; n *= 4) {
-        struct blocks b = {.dev = dev};
+        struct trial t = {.dev = dev, .call = triad, .n = n};
         for (int i = 0; i < 2 && !rc; i++)
-            rc = blocks_open(&b, sizeof(float) * n, sizeof(float));
-        if (!rc) rc = time_triad(dev, &b, n, &seconds);
+            rc = trial_block(&t, sizeof(float) * n, sizeof(float));
+        if (!rc) rc = trial_time(&t, &seconds);
         /* the last size counts: small ones lie in a cache */
         if (!rc) out->bytes_per_s = 3 * sizeof(float) * (double)n / seconds;
-        blocks_close(&b);
+        trial_close(&t);
     }
     return rc;
 }
 
-static int time_product(const struct pl_device *dev, struct blocks *b, int n,
-                        double *seconds)
+static int product(const struct trial *t)
 {
-    int rc = 0;
-    *seconds = INFINITY;
-    for (int k = 0; k < TRIES && !rc; k++) {
-        rc = pl_timed_wait(dev);
-        const double began = pl_timed_now();
-        if (!rc) rc = dev->product(PL_PRODUCT_Y, n, n, n, b->x[0], b->x[1], 0, b->x[2]);
-        if (!rc) rc = pl_timed_wait(dev);
-        *seconds = least(*seconds, pl_timed_now() - began);
-    }
-    return rc;
+    const int n = (int)t->n;
+    return t->dev->product(PL_PRODUCT_Y, n, n, n, t->x[0], t->x[1], 0, t->x[2]);
 }
 
 static int measure_products(const struct pl_device *dev, struct pl_machine *out)
@@ -113,53 +106,56 @@ static int measure_products(const struct pl_device *dev, struct pl_machine *out)
     double seconds = 0;
     int rc = 0;
     for (int n = 32; n <= most && seconds < long_enough && !rc; n *= 2) {
-        struct blocks b = {.dev = dev};
-        const size_t n2 = (size_t)n * (size_t)n, real = dev->real_bytes;
-        rc = blocks_open(&b, real * n2, real);
-        if (!rc) rc = blocks_open(&b, sizeof(float) * n2, sizeof(float));
-        if (!rc) rc = blocks_open(&b, real * n2, real);
-        if (!rc) rc = time_product(dev, &b, n, &seconds);
+        struct trial t = {.dev = dev, .call = product, .n = (size_t)n};
+        const size_t n2 = t.n * t.n, real = dev->real_bytes;
+        rc = trial_block(&t, real * n2, real);
+        if (!rc) rc = trial_block(&t, sizeof(float) * n2, sizeof(float));
+        if (!rc) rc = trial_block(&t, real * n2, real);
+        if (!rc) rc = trial_time(&t, &seconds);
         const double rate = 2.0 * n * n * n / seconds;
         if (!rc && rate > out->flops_per_s) {
             out->flops_per_s = rate;
             out->product_size = n;
         }
-        blocks_close(&b);
+        trial_close(&t);
     }
     return rc;
 }
 
-/* The shortest of some copies of n bytes. */
-static int time_copy(const struct pl_device *dev, bool up, void *there, void *here,
-                     size_t n, double *seconds)
+/* x: there, here. */
+static int upload(const struct trial *t)
 {
-    int rc = 0;
-    *seconds = INFINITY;
-    for (int k = 0; k < TRIES && !rc; k++) {
-        rc = pl_timed_wait(dev);
-        const double began = pl_timed_now();
-        if (!rc) rc = up ? dev->upload(there, here, n) : dev->download(here, there, n);
-        if (!rc) rc = pl_timed_wait(dev);
-        *seconds = least(*seconds, pl_timed_now() - began);
-    }
-    return rc;
+    return t->dev->upload(t->x[0], t->x[1], t->n);
+}
+
+static int download(const struct trial *t)
+{
+    return t->dev->download(t->x[1], t->x[0], t->n);
 }
 
 static int measure_copies(const struct pl_device *dev, struct pl_machine *out)
 {
-    enum { LARGE = 64 << 20 };
-    void *there;
-    char *here = PL_NEW(LARGE, char);
-    double up, down;
-    int rc = dev->alloc(LARGE, &there);
-    if (!rc) {
-        memset(here, 1, LARGE); /* its pages exist */
-        rc = time_copy(dev, true, there, here, 4, &out->upload_s);
-        if (!rc) rc = time_copy(dev, false, there, here, 4, &out->download_s);
-        if (!rc) rc = time_copy(dev, true, there, here, LARGE, &up);
-        if (!rc) rc = time_copy(dev, false, there, here, LARGE, &down);
-        dev->release(there);
+    enum { SMALL = 4, LARGE = 64 << 20 };
+    float *here = PL_NEW(LARGE / sizeof(float), float);
+    struct trial t = {.dev = dev};
+    double up = 0, down = 0;
+    int rc = trial_block(&t, LARGE, sizeof(float));
+    memset(here, 1, LARGE); /* its pages exist */
+    t.x[1] = here;
+    const struct {
+        int (*call)(const struct trial *t);
+        size_t n;
+        double *seconds;
+    } calls[] = {{upload, SMALL, &out->upload_s},
+                 {download, SMALL, &out->download_s},
+                 {upload, LARGE, &up},
+                 {download, LARGE, &down}};
+    for (int i = 0; i < 4 && !rc; i++) {
+        t.call = calls[i].call;
+        t.n = calls[i].n;
+        rc = trial_time(&t, calls[i].seconds);
     }
+    trial_close(&t);
     free(here);
     if (rc) return rc;
     out->copies = true;

@@ -6,7 +6,7 @@
  * of them is W is told by the operations, each timed alone: W are products that make
  * gradients of weights, and those of biases and tables; gains of norms count as B,
  * whose operation makes both. Where the head turns logits into gradients at once
- * (train/layers /head.c), its products count as B and W though forward issues them. */
+ * (train/layers/head.c), its products count as B and W though forward issues them. */
 #ifndef PL_TRAIN_PROFILE_H
 #define PL_TRAIN_PROFILE_H
 

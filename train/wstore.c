@@ -166,9 +166,8 @@ struct step {
 static struct step stored_step(const struct pl_wstage *w, bool held, double b, double c)
 {
     struct step s = {w->momentum ? 1 - b : 1, w->momentum ? b : 0};
-    if (!w->at_read && held)
-        return (struct step){1, 0}; /* e[-1] = u[0]: what c adds,
-                                       c' takes */
+    if (!w->at_read && held) /* e[-1] = u[0]: what c adds, c' takes */
+        return (struct step){1, 0};
     if (!w->at_read) {
         s.u += c * (1 - b);
         s.e += c * b - w->c_last;

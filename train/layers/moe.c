@@ -137,7 +137,7 @@ static void declare(struct pl_net *net, struct pl_layer *l)
     scratch[DH] = pl_net_reals(net, larger(n * f, rows * shared));
     scratch[DINNER] = pl_net_reals(net, larger(n * inner, rows * shared_inner));
     scratch[DWEIGHT] = n;
-    scratch[DLOGITS] = larger(rows, 1) * E;
+    scratch[DLOGITS] = pl_net_reals(net, rows * E);
 }
 
 static struct pl_routing routing(const struct pl_net *net, const struct pl_layer *l,
