@@ -135,6 +135,7 @@ const struct pl_device *pl_timed_device(int i, const struct pl_device *device)
     made.alloc = device->alloc;
     made.release = device->release;
     made.wait = device->wait;
+    made.twin = device->twin; /* its operations are in a lap's time, not in the table */
     if (!device->begin) {
         made.begin = NULL;
         made.end = NULL;
