@@ -1,4 +1,5 @@
 /* One seed of one arm: from configuration to pl_run. */
+#include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -307,6 +308,24 @@ static char *job_text(const struct pl_experiment *e, int job)
     return pl_printf("%016llx", (unsigned long long)pl_job_fingerprint(e, job));
 }
 
+/* Is one of several files of weights there that is the run's? Killed among them, it
+ * left no index. */
+static bool has_shard(const char *folder, const char *own)
+{
+    DIR *dir = opendir(folder);
+    bool found = false;
+    for (struct dirent *entry; dir && !found && (entry = readdir(dir));) {
+        if (strncmp(entry->d_name, "model-", 6)) continue;
+        char *path = pl_printf("%s/%s", folder, entry->d_name);
+        char *run = pl_safetensors_note(path, note_job);
+        found = run && !strcmp(run, own);
+        free(path);
+        free(run);
+    }
+    if (dir) closedir(dir);
+    return found;
+}
+
 bool pl_job_saved(const struct pl_experiment *e, int job, bool last)
 {
     char *folder = pl_job_save_folder(e, job), *own = job_text(e, job);
@@ -314,6 +333,7 @@ bool pl_job_saved(const struct pl_experiment *e, int job, bool last)
     char *update = pl_safetensors_note(folder, note_update);
     bool saved = run && !strcmp(run, own) && update &&
                  (!last || atoll(update) == pl_job_arm(e, job)->versions.updates);
+    if (!last && !saved) saved = has_shard(folder, own);
     char *const texts[] = {folder, own, run, update};
     for (int i = 0; i < 4; i++) free(texts[i]);
     return saved;

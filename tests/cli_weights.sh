@@ -166,4 +166,19 @@ run 0 "$PIPELAG" run $small $long -o i.h5 --save i --resume &&
     run 0 "$PIPELAG" run $small $long -o j.h5 --save j &&
     cmp -s i/run-1/model.safetensors j/run-1/model.safetensors
 ok $? 'resumed: the weights of an uninterrupted run, byte by byte'
+# killed among several files of weights: a part of them is there, and no index
+tiny='--set model.layers=2 --set model.hidden=16 --set model.heads=2 --set model.kv_heads=2 --set model.ffn=24
+    --set train.updates=2 --set train.batch=2 --set train.seq=8 --set train.eval_sequences=1 --set schedule.stages=1
+    --set schedule.microbatches=1'
+echo 'title: killed' >killed.yaml
+# shellcheck disable=SC2086
+killed() { run "$1" "$PIPELAG" run killed.yaml $tiny -o killed.h5 --save kw --save-shard '20 kB' $2; }
+rm -rf kw killed.h5*
+mkdir -p kw/run-1/model.safetensors.index.json && killed 1 --force && rm -rf kw/run-1 && mkdir kw/run-1 &&
+    [ -e killed.h5.ckpt/run-1.ckpt ] && killed 0 --resume && cp -r kw whole && rm -f killed.h5 &&
+    mkdir killed.h5.ckpt && rm kw/run-1/model.safetensors.index.json kw/run-1/model-00003-* kw/run-1/config.json &&
+    killed 0 --resume && diff -r kw whole && rm kw/run-1/model.safetensors.index.json killed.h5 &&
+    for file in kw/run-1/model-*; do echo other >"$file"; done && mkdir -p killed.h5.ckpt && killed 2 --resume &&
+    grep -q 'is not empty' err
+ok $? 'killed among several files of weights: resumed, and files of others kept'
 done_testing
