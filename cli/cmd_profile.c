@@ -188,7 +188,7 @@ int pl_cmd_profile(int argc, char **argv)
             "update "
             "U, and every operation against what memory and arithmetic allow. The cost "
             "table that it writes is what `pipelag sim --set cost.profile=CSV` reads, "
-            "for schedules, depths and links that are not here.",
+            "for schedules, microbatches and links that are not here.",
         .children = pl_cmd_settings_children,
     };
     struct arguments arguments = {.repeat = REPEAT};

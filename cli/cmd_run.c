@@ -93,7 +93,8 @@ static error_t parse(int option, char *arg, struct argp_state *state)
         return 0;
     case OPT_SAVE_SHARD:
         if (pl_units_bytes(arg, &args->save_shard) || !args->save_shard)
-            argp_error(state, "--save-shard is '%s', expected a size such as 5 GB",
+            argp_error(state,
+                       "--save-shard is '%s', expected a size such as 5 GB or 500 kB",
                        arg);
         return 0;
     case ARGP_KEY_ARG:

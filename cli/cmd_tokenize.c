@@ -25,8 +25,8 @@ static const struct argp_option options[] = {
     {"format", OPT_FORMAT, "NAME", 0,
      "llmc (default; FineWeb), nanogpt, or megatron, which also writes NAME.idx", 0},
     {"shard", OPT_SHARD, "TOKENS", OPTION_ARG_OPTIONAL,
-     "cut OUT into files OUT_000001.bin and so on of this many tokens (default "
-     "100000000, as FineWeb's in llm.c)",
+     "cut OUT into files OUT_000001.bin and so on of this many tokens, written with = "
+     "(default 100000000, as FineWeb's in llm.c)",
      0},
     {"val", OPT_VAL, NULL, 0,
      "with --shard: the first file is OUT_val_000000.bin, for data.valid, the others "

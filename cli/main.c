@@ -101,7 +101,7 @@ static char *help_filter(int key, const char *text, void *input)
     if (key != ARGP_KEY_HELP_EXTRA) return (char *)text;
     char *list = pl_strdup("Commands:\n");
     for (const struct pl_command *c = pl_commands; c->name; c++) {
-        char *longer = pl_printf("%s  %-9s %s\n", list, c->name, c->summary);
+        char *longer = pl_printf("%s  %-10s %s\n", list, c->name, c->summary);
         free(list);
         list = longer;
     }

@@ -50,14 +50,21 @@ static double floor_s(const struct pl_profile_view *v, const struct pl_timed *op
 struct entry {
     int phase, row;
     const struct pl_timed *op;
+    double seconds; /* of an update */
 };
 
 static int slower_first(const void *a, const void *b)
 {
     const struct entry *x = a, *y = b;
-    double d = y->op->seconds - x->op->seconds;
+    double d = y->seconds - x->seconds;
     if (d != 0) return d < 0 ? -1 : 1;
     return x->phase != y->phase ? x->phase - y->phase : x->row - y->row;
+}
+
+/* Times that an update has what the table of a phase counts. */
+static int times(const struct pl_profile_view *v, int phase)
+{
+    return phase == PL_PROFILE_U ? 1 : v->arm->versions.m;
 }
 
 /* Operations that were called, by time; [n] caller frees. *all: their seconds, [phase].
@@ -71,17 +78,12 @@ static struct entry *entries(const struct pl_profile_view *v, int *n, double *al
         for (int row = 0; row < PL_TIMED_ROWS; row++) {
             const struct pl_timed *op = &v->profile->ops[k].row[row];
             all[k] += op->seconds;
-            if (op->calls) list[(*n)++] = (struct entry){k, row, op};
+            if (op->calls)
+                list[(*n)++] = (struct entry){k, row, op, times(v, k) * op->seconds};
         }
     }
     qsort(list, (size_t)*n, sizeof *list, slower_first);
     return list;
-}
-
-/* Times that an update has what the table of a phase counts. */
-static int times(const struct pl_profile_view *v, int phase)
-{
-    return phase == PL_PROFILE_U ? 1 : v->arm->versions.m;
 }
 
 static void print_heading(const struct pl_profile_view *v, FILE *out)
@@ -131,7 +133,7 @@ static void print_update(const struct pl_profile_view *v, FILE *out)
     fprintf(out, "an update: %d (F + B + W) + U = %.4f ms one after another\n",
             v->arm->versions.m, 1e3 * apart);
     fprintf(out,
-            "an update in `pipelag run`%s: %.4f ms, %.4g tokens/s, MFU %.1f %% (6 N + "
+            "an update in `pipelag run`%s: %.4f ms, %.0f tokens/s,\nMFU %.1f %% (6 N + "
             "12 L d T), %.1f %% (6 N) of %.4g Tflop/s (%s)\n\n",
             v->profile->fused ? ", microbatches fused" : "", 1e3 * whole,
             tokens_of_update(v) / whole, 100 * mfu(v, v->flops, whole),
@@ -146,15 +148,15 @@ static void print_ops(const struct pl_profile_view *v, FILE *out)
     for (int k = 0; k < PL_PROFILE_PHASES; k++) total += times(v, k) * all[k];
     fprintf(
         out,
-        "operations of an update, each timed alone; floor: the larger of flops / "
-        "%.4g Tflop/s (%s) and bytes / %.4g GB/s (%s); above 100 %%: from a cache\n",
+        "operations of an update, each timed alone\nfloor: the larger of flops / "
+        "%.4g Tflop/s (%s) and bytes / %.4g GB/s (%s);\nabove 100 %%: from a cache\n",
         v->flops_per_s / 1e12, v->flops_from, v->bytes_per_s / 1e9, v->bytes_from);
-    fprintf(out, "%-14s %5s %8s %10s %7s %9s %9s %7s\n", "operation", "phase", "calls",
+    fprintf(out, "%-14s %5s %8s %10s %7s %9s %9s %8s\n", "operation", "phase", "calls",
             "ms", "share", "GB/s", "Gflop/s", "floor");
     for (int i = 0; i < n; i++) {
         const struct pl_timed *op = list[i].op;
         const int each = times(v, list[i].phase), R = v->profile->repetitions;
-        fprintf(out, "%-14s %5c %8lld %10.4f %5.1f %% %9.4g %9.4g %5.1f %%\n",
+        fprintf(out, "%-14s %5c %8lld %10.4f %5.1f %% %9.2f %9.1f %6.1f %%\n",
                 pl_timed_names[list[i].row], phases[list[i].phase],
                 (long long)(op->calls / R * each), 1e3 * op->seconds / R * each,
                 100 * each * op->seconds / total, op->bytes / op->seconds / 1e9,

@@ -194,10 +194,11 @@ char *pl_setup_optim_text(const struct pl_optim *o)
     return text;
 }
 
-/* name in a column, the text beside it in lines that argp leaves alone. */
+/* name in a column, two spaces (for help2man), the text beside it in lines that argp
+ * leaves alone. */
 static void put_entry(const char *name, const char *text, FILE *out)
 {
-    enum { INDENT = 17, WIDTH = 77 };
+    enum { INDENT = 18, WIDTH = 77 };
     int column = fprintf(out, "  %-*s", INDENT - 2, name);
     for (size_t n; (n = strcspn(text, " ")); text += n + (text[n] == ' ')) {
         if (column + 1 + (int)n > WIDTH && column > INDENT)

@@ -139,6 +139,8 @@ static char *unread_here(const struct pl_arm *arm, const char *key)
     if (!strcmp(key, "delay.seed") &&
         !strstr(pl_config_text(arm->config, "delay.tau"), ".."))
         return pl_strdup("delay.tau has no range A..B to draw from");
+    if (!strcmp(key, "schedule.updates"))
+        return pl_strdup("a run has train.updates of them");
     if ((!strncmp(key, "cluster.", 8) || !strncmp(key, "parallel.", 9)) &&
         !strcmp(pl_config_text(arm->config, "cost.type"), "given"))
         return pl_strdup("costs are given, cost.type roofline takes them from it");

@@ -31,8 +31,8 @@ static int check_source(const struct source *source, const struct pl_layout *lay
         return pl_fail(PL_ECONFIG, "%s has %d values, expected 1 on one stage",
                        source->key, n);
     if (C == P)
-        return pl_fail(PL_ECONFIG, "%s has %d values, expected 1 or %d", source->key, n,
-                       P);
+        return pl_fail(PL_ECONFIG, "%s has %d values, expected 1 or %d, one a stage",
+                       source->key, n, P);
     return pl_fail(PL_ECONFIG,
                    "%s has %d values, expected 1, %d (one a device) or %d (one a model "
                    "chunk)",

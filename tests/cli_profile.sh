@@ -20,7 +20,7 @@ SOURCE_DATE_EPOCH=86400 profile 0 -P 2 -m 4 -o p.csv && [ "$(grep -vc '^#' p.csv
     ! grep '^[0-9]' p.csv | grep -q ',0\.000000000'
 ok $? 'a cost table: one row a stage, no time is 0, the head says whose'
 grep -q '^product dw *W *68 ' out && grep -q '^attention_back *B *16 ' out &&
-    grep -q '^adamw *U' out && grep -q 'tokens/s, MFU' out
+    grep -q '^adamw *U' out && grep -q ' [0-9]* tokens/s,$' out && grep -q '^MFU [0-9]' out
 ok $? 'operations of an update, with their calls'
 
 # sum FACTOR FILE: m (F + B + W) + U of all rows, in ps
