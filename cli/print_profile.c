@@ -50,7 +50,7 @@ static double floor_s(const struct pl_profile_view *v, const struct pl_timed *op
 struct entry {
     int phase, row;
     const struct pl_timed *op;
-    double seconds; /* of an update */
+    double seconds; /* in the updates that were measured */
 };
 
 static int slower_first(const void *a, const void *b)
