@@ -118,7 +118,7 @@ ok $? 'width out of range'
 run 1 "$PIPELAG" sim -o "$work/no/such/folder.h5" && [ "$(wc -l <"$work/err")" -eq 1 ] &&
     grep -qF "$work/no/such/folder.h5" "$work/err" && [ ! -s "$work/out" ]
 ok $? 'output in a folder that is not there'
-run 1 "$PIPELAG" sim -o "$work" && [ "$(wc -l <"$work/err")" -eq 1 ]
+run 2 "$PIPELAG" sim -o "$work" && grep -q "is a folder" "$work/err" && [ "$(wc -l <"$work/err")" -eq 1 ]
 ok $? 'output is a folder'
 if [ -c /dev/full ]; then
     "$PIPELAG" sim >/dev/full 2>"$work/err"
