@@ -158,7 +158,7 @@ int pl_net_new(const struct pl_device *device, const struct pl_model *model, int
 int pl_net_params(const struct pl_model *model, int P, int *n, struct pl_param **params)
 {
     struct pl_problem *p;
-    int rc = pl_net_new(NULL, model, P, 0, 0, &p);
+    int rc = pl_net_new(&pl_device_ref, model, P, 0, 0, &p); /* never computes */
     *n = 0;
     *params = NULL;
     if (rc) return rc;
