@@ -179,7 +179,7 @@ int pl_cuda_download(void *dst, const void *src, size_t bytes)
         "download");
 }
 
-static int cuda_copy(void *dst, const void *src, size_t bytes)
+int pl_cuda_copy(void *dst, const void *src, size_t bytes)
 {
     return pl_cuda_check(
         cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDeviceToDevice, pl_cuda.stream),
@@ -237,7 +237,7 @@ static const struct pl_device device = {.name = "cuda",
                                         .release = pl_cuda_release,
                                         .upload = cuda_upload,
                                         .download = pl_cuda_download,
-                                        .copy = cuda_copy,
+                                        .copy = pl_cuda_copy,
                                         .zero = cuda_zero,
                                         .wait = cuda_wait,
                                         .prefetch = pl_cuda_prefetch,

@@ -84,6 +84,7 @@ int pl_cuda_sum_partials(int n, double *out);
 int pl_cuda_add_partials(int n, double *sum);
 void pl_cuda_release(void *ptr); /* the graphs are forgotten */
 int pl_cuda_download(void *dst, const void *src, size_t bytes);
+int pl_cuda_copy(void *dst, const void *src, size_t bytes);
 /* At least so many bytes of kept memory. Growing waits for the device and makes it
  * forget its graphs. */
 int pl_cuda_keep(struct pl_kept *kept, size_t bytes);

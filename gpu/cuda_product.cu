@@ -5,7 +5,11 @@
  * 6 in out bytes at 4.8 TB/s: 19 rows' worth of 32768, times 33). cuBLASLt's choice of
  * a kernel is kept for each shape. A sum that is split is added up in float, in a fixed
  * order.
- */
+ *
+ * cuBLASLt adds addend and bias before the result is rounded, so neither costs a pass:
+ * the addend is its C, the bias an epilogue. A bias vector has the type of the result
+ * (cublasLt.h, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE), so it is rounded as the weights
+ * are. Shapes that cuBLASLt refuses take cuBLAS and a pass for each. */
 #include "gpu/cuda_real.cuh"
 
 #include <string.h>
@@ -23,14 +27,15 @@ int pl_cuda_gemm(bool ta, bool tb, int M, int N, int K, float alpha, const float
                               cublasGetStatusString(status));
 }
 
-PL_PRODUCT_BY_GEMM(pl_cuda_product, pl_cuda_gemm)
+PL_PRODUCT_BY_GEMM(pl_cuda_product, pl_cuda_gemm, pl_cuda_copy, pl_cuda_add_rows)
 
-/* What a product looks like to cuBLAS: D (m,n) = op(A) op(B) + beta D, column-major. */
+/* What a product looks like to cuBLAS: D (m,n) = op(A) op(B) + beta C, column-major,
+ * + a number for each row. */
 struct form {
     enum pl_product which;
     int rows, in, out;
     int m, n, k, lda, ldb;
-    bool ta, tb;
+    bool ta, tb, biased;
     cudaDataType_t type; /* of D, whose rows lie m apart */
     unsigned aligned;    /* bytes, of all pointers */
 };
@@ -38,7 +43,7 @@ struct form {
 struct plan {
     struct form form;
     cublasLtMatmulDesc_t product;
-    cublasLtMatrixLayout_t a, b, d;
+    cublasLtMatrixLayout_t a, b, d; /* d: of C, too */
     cublasLtMatmulAlgo_t algo;
 };
 
@@ -64,7 +69,7 @@ void pl_cuda_product_close(void)
 /* y^T = W x^T, dx^T = W^T dy^T, dW^T = x^T dy, with W, x and dy transposed as cuBLAS
  * sees them. */
 static struct form form_of(enum pl_product which, int rows, int in, int out,
-                           const void *a, const void *b, const void *c)
+                           bool biased, uintptr_t pointers)
 {
     struct form f;
     memset(&f, 0, sizeof f); /* compared as bytes */
@@ -80,24 +85,33 @@ static struct form form_of(enum pl_product which, int rows, int in, int out,
     f.ldb = which == PL_PRODUCT_Y ? in : out;
     f.ta = which == PL_PRODUCT_Y;
     f.tb = which == PL_PRODUCT_DW;
-    uintptr_t bits = (uintptr_t)a | (uintptr_t)b | (uintptr_t)c | 256;
+    f.biased = biased;
+    uintptr_t bits = pointers | 256;
     f.aligned = (unsigned)(bits & -bits);
     return f;
 }
 
-static cublasStatus_t describe(struct plan *p)
+template <class T>
+static cublasStatus_t attribute(struct plan *p, cublasLtMatmulDescAttributes_t what,
+                                T value)
+{
+    return cublasLtMatmulDescSetAttribute(p->product, what, &value, sizeof value);
+}
+
+/* bias: of D's type. */
+static cublasStatus_t describe(struct plan *p, const void *bias)
 {
     const struct form *f = &p->form;
     cublasOperation_t ta = f->ta ? CUBLAS_OP_T : CUBLAS_OP_N;
     cublasOperation_t tb = f->tb ? CUBLAS_OP_T : CUBLAS_OP_N;
     cublasStatus_t s =
         cublasLtMatmulDescCreate(&p->product, CUBLAS_COMPUTE_32F, CUDA_R_32F);
-    if (!s)
-        s = cublasLtMatmulDescSetAttribute(p->product, CUBLASLT_MATMUL_DESC_TRANSA, &ta,
-                                           sizeof ta);
-    if (!s)
-        s = cublasLtMatmulDescSetAttribute(p->product, CUBLASLT_MATMUL_DESC_TRANSB, &tb,
-                                           sizeof tb);
+    if (!s) s = attribute(p, CUBLASLT_MATMUL_DESC_TRANSA, ta);
+    if (!s) s = attribute(p, CUBLASLT_MATMUL_DESC_TRANSB, tb);
+    if (!s && f->biased)
+        s = attribute(p, CUBLASLT_MATMUL_DESC_EPILOGUE,
+                      (uint32_t)CUBLASLT_EPILOGUE_BIAS);
+    if (!s && f->biased) s = attribute(p, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
     if (!s)
         s = cublasLtMatrixLayoutCreate(&p->a, CUDA_R_16BF,
                                        (uint64_t)(f->ta ? f->k : f->m),
@@ -144,17 +158,18 @@ static cublasStatus_t choose(struct plan *p)
     return s;
 }
 
-static cublasStatus_t plan_of(const struct form *f, struct plan **out)
+static cublasStatus_t plan_of(const struct form *f, const void *bias, struct plan **out)
 {
     for (int i = 0; i < PLANS; i++)
         if (plans[i].product && !memcmp(&plans[i].form, f, sizeof *f)) {
             *out = &plans[i];
-            return CUBLAS_STATUS_SUCCESS;
+            return bias ? attribute(*out, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias)
+                        : CUBLAS_STATUS_SUCCESS;
         }
     struct plan *p = *out = &plans[next_plan];
     plan_free(p);
     p->form = *f;
-    cublasStatus_t s = describe(p);
+    cublasStatus_t s = describe(p, bias);
     if (!s) s = choose(p);
     if (s)
         plan_free(p);
@@ -163,51 +178,82 @@ static cublasStatus_t plan_of(const struct form *f, struct plan **out)
     return s;
 }
 
+static int refused(const struct form *f, cublasStatus_t status)
+{
+    return pl_cuda.host->fail(PL_EDEVICE,
+                              "device cuda: product of %d rows, %d to %d, in bf16: %s",
+                              f->rows, f->in, f->out, cublasGetStatusString(status));
+}
+
+/* y = x, then z. */
 template <int N>
-static __global__ void round_kernel(size_t n, const float *x, __nv_bfloat16 *y)
+static __global__ void round_kernel(size_t n, const float *x, size_t m, const float *z,
+                                    __nv_bfloat16 *y)
 {
     float v[N];
-    for (size_t i = pl_thread() * N; i < n; i += pl_threads() * N) {
-        pl_get<N>(x + i, v);
+    for (size_t i = pl_thread() * N; i < n + m; i += pl_threads() * N) {
+        pl_get<N>(i < n ? x + i : z + (i - n), v);
         pl_put<N>(y + i, v);
     }
 }
 
-/* The weights in bf16. */
-static int rounded(size_t n, const float *w, const void **out)
+/* The weights and, behind them, the bias in bf16. */
+static int rounded(size_t n, const float *w, size_t m, const float *z,
+                   const __nv_bfloat16 **out)
 {
-    int rc = pl_cuda_keep(&pl_cuda.weight, n * sizeof(__nv_bfloat16));
+    int rc = pl_cuda_keep(&pl_cuda.weight, (n + m) * sizeof(__nv_bfloat16));
     if (rc) return rc;
-    auto *kernel =
-        pl_wide<__nv_bfloat16>((int)(n % 16), w) ? round_kernel<8> : round_kernel<1>;
-    PL_LAUNCH(kernel, pl_cuda_blocks(n, PL_BLOCKS_MAX), PL_BLOCK, 0, n, w,
+    auto *kernel = pl_wide<__nv_bfloat16>((int)((n | m) % 16), w, z) ? round_kernel<8>
+                                                                     : round_kernel<1>;
+    *out = (const __nv_bfloat16 *)pl_cuda.weight.at;
+    PL_LAUNCH(kernel, pl_cuda_blocks(n + m, PL_BLOCKS_MAX), PL_BLOCK, 0, n, w, m, z,
               (__nv_bfloat16 *)pl_cuda.weight.at);
-    *out = pl_cuda.weight.at;
     return pl_cuda_launched("rounding weights");
 }
 
+/* By cuBLAS, the addend in a pass before it and the bias in one after it. */
+static int in_passes(const struct form *f, const void *left, const void *right,
+                     const float *bias, const float *addend, float *c)
+{
+    const float one = 1, beta = addend ? 1 : 0;
+    const size_t size = f->type == CUDA_R_16BF ? sizeof(__nv_bfloat16) : sizeof(float);
+    int rc = addend && addend != c
+                 ? pl_cuda_copy(c, addend, (size_t)f->m * (size_t)f->n * size)
+                 : 0;
+    if (rc) return rc;
+    cublasStatus_t s =
+        cublasGemmEx(pl_cuda.blas, f->ta ? CUBLAS_OP_T : CUBLAS_OP_N,
+                     f->tb ? CUBLAS_OP_T : CUBLAS_OP_N, f->m, f->n, f->k, &one, left,
+                     CUDA_R_16BF, f->lda, right, CUDA_R_16BF, f->ldb, &beta, c, f->type,
+                     f->m, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT);
+    if (s) return refused(f, s);
+    return bias ? pl_cuda16_add_rows(f->rows, 1, f->out, bias, c) : 0;
+}
+
 int pl_cuda16_product(enum pl_product which, int rows, int in, int out, const float *a,
-                      const float *b, float beta, float *c)
+                      const float *b, const float *bias, const float *addend, float *c)
 {
     const void *left = b, *right = a; /* dW: x, dy */
-    const float one = 1;
+    const float one = 1, beta = addend ? 1 : 0;
+    const __nv_bfloat16 *w = NULL, *z = NULL;
+    const size_t n = (size_t)in * (size_t)out;
     if (!rows || !in || !out) return 0;
-    int rc = which == PL_PRODUCT_DW ? 0 : rounded((size_t)in * (size_t)out, b, &left);
-    if (rc) return rc;
-    const struct form f = form_of(which, rows, in, out, left, right, c);
+    if (which != PL_PRODUCT_DW) {
+        int rc = rounded(n, b, bias ? (size_t)out : 0, bias, &w);
+        if (rc) return rc;
+        left = w;
+        if (bias) z = w + n;
+    }
+    const struct form f = form_of(which, rows, in, out, bias,
+                                  (uintptr_t)left | (uintptr_t)right | (uintptr_t)z |
+                                      (uintptr_t)addend | (uintptr_t)c);
     struct plan *p;
-    cublasStatus_t s = plan_of(&f, &p);
+    cublasStatus_t s = plan_of(&f, z, &p);
     if (!s)
         s = cublasLtMatmul(pl_cuda.lt, p->product, &one, left, p->a, right, p->b, &beta,
-                           c, p->d, c, p->d, &p->algo, pl_cuda.workspace,
-                           PL_CUBLAS_BYTES, pl_cuda.stream);
+                           addend ? addend : c, p->d, c, p->d, &p->algo,
+                           pl_cuda.workspace, PL_CUBLAS_BYTES, pl_cuda.stream);
     if (s == CUBLAS_STATUS_NOT_SUPPORTED) /* odd distances between rows, say */
-        s = cublasGemmEx(pl_cuda.blas, f.ta ? CUBLAS_OP_T : CUBLAS_OP_N,
-                         f.tb ? CUBLAS_OP_T : CUBLAS_OP_N, f.m, f.n, f.k, &one, left,
-                         CUDA_R_16BF, f.lda, right, CUDA_R_16BF, f.ldb, &beta, c,
-                         f.type, f.m, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT);
-    if (!s) return 0;
-    return pl_cuda.host->fail(PL_EDEVICE,
-                              "device cuda: product of %d rows, %d to %d, in bf16: %s",
-                              rows, in, out, cublasGetStatusString(s));
+        return in_passes(&f, left, right, bias, addend, c);
+    return s ? refused(&f, s) : 0;
 }

@@ -71,9 +71,9 @@ struct pl_ratio_args {
 
 /* The three products of y = x W^T with W (out, in), PyTorch layout. */
 enum pl_product {
-    PL_PRODUCT_Y,  /* y (rows, out) = x (rows, in) W^T + beta y */
-    PL_PRODUCT_DX, /* dx (rows, in) = dy (rows, out) W + beta dx */
-    PL_PRODUCT_DW, /* dW (out, in) = dy^T x + beta dW */
+    PL_PRODUCT_Y,  /* y (rows, out) = x (rows, in) W^T + addend + bias */
+    PL_PRODUCT_DX, /* dx (rows, in) = dy (rows, out) W + addend */
+    PL_PRODUCT_DW, /* dW (out, in) = dy^T x + addend */
 };
 
 /* Operations that belong together. */
@@ -167,11 +167,13 @@ struct pl_device {
     int (*adamw)(int count, const struct pl_adamw_tensor *list,
                  const struct pl_adamw_args *args);
 
-    /* One of the products of a layer, c = a b + beta c as enum pl_product says; a, b, c
-     * are x W y, dy W dx, dy x dW: W and dW float, all others real. beta = 0 never
-     * reads c. */
+    /* One of the products of a layer, c = a b + addend + bias as enum pl_product says;
+     * a, b, c are x W y, dy W dx, dy x dW: W and dW float, all others real. addend, of
+     * c's shape and type: c itself, an array apart from it, or NULL: none. bias (out)
+     * float, of PL_PRODUCT_Y only, or NULL; where activations are bf16 it is rounded to
+     * bf16 as W is. */
     int (*product)(enum pl_product which, int rows, int in, int out, const float *a,
-                   const float *b, float beta, float *c);
+                   const float *b, const float *bias, const float *addend, float *c);
 
     /* y (n,d) = x[from[r]], both real. */
     int (*gather)(int n, int d, const int32_t *from, const float *x, float *y);

@@ -6,15 +6,15 @@
 
 #include "gpu/host.h"
 
-#define PL_BF16_OPS(p)                                                               \
-    int p##gemm(bool ta, bool tb, int M, int N, int K, float alpha, const float *A,  \
-                int lda, const float *B, int ldb, float beta, float *C, int ldc);    \
-    int p##product(enum pl_product which, int rows, int in, int out, const float *a, \
-                   const float *b, float beta, float *c);                            \
-    int p##attention(const struct pl_attention_shape *shape, const float *qkv,       \
-                     float *out, float *lse);                                        \
-    int p##attention_back(const struct pl_attention_shape *shape, const float *qkv,  \
-                          const float *out, const float *lse, const float *dout,     \
+#define PL_BF16_OPS(p)                                                                \
+    int p##gemm(bool ta, bool tb, int M, int N, int K, float alpha, const float *A,   \
+                int lda, const float *B, int ldb, float beta, float *C, int ldc);     \
+    int p##product(enum pl_product which, int rows, int in, int out, const float *a,  \
+                   const float *b, const float *bias, const float *addend, float *c); \
+    int p##attention(const struct pl_attention_shape *shape, const float *qkv,        \
+                     float *out, float *lse);                                         \
+    int p##attention_back(const struct pl_attention_shape *shape, const float *qkv,   \
+                          const float *out, const float *lse, const float *dout,      \
                           float *dqkv);
 
 PL_BF16_OPS(pl_bf16_amx_)

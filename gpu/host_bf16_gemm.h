@@ -15,6 +15,7 @@
 #define PL_GPU_HOST_BF16_GEMM_H
 
 #include "gpu/host_vec.h"
+#include "gpu/hostmem.h"
 
 #include <stdalign.h>
 #include <string.h>
@@ -241,6 +242,6 @@ int HOST(gemm)(bool ta, bool tb, int M, int N, int K, float alpha, const float *
     return 0;
 }
 
-PL_PRODUCT_BY_GEMM(HOST(product), HOST(gemm))
+PL_PRODUCT_BY_GEMM(HOST(product), HOST(gemm), pl_hostmem_copy, pl_device_host.add_rows)
 
 #endif

@@ -6,7 +6,9 @@
 #ifndef PL_GPU_HOST_GEMM_H
 #define PL_GPU_HOST_GEMM_H
 
-PL_PRODUCT_BY_GEMM(HOST(product), HOST(gemm))
+#include "gpu/hostmem.h"
+
+PL_PRODUCT_BY_GEMM(HOST(product), HOST(gemm), pl_hostmem_copy, HOST(add_rows))
 
 /* PACKED: floats that stay in a core's own cache. */
 enum { DEPTH = 256, COLUMNS = 512, ROWS = 240, PACKED = 1 << 18 };

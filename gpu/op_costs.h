@@ -18,7 +18,7 @@ static inline double pl_adamw_elements(int count, const struct pl_adamw_tensor *
 
 /* clang-format off */
 #define PL_D(x) ((double)(x))
-#define PL_AGAIN(b) (1 + ((b) != 0)) /* c = ... + b c: written, and read unless b is 0 */
+#define PL_AGAIN(b) (1 + ((b) != 0)) /* c = ... + b c: written, and read unless b is 0 (NULL) */
 #define PL_ALONG(along, each, m, n) ((along) == PL_EACH ? (each) : (along) == PL_ROW ? (m) : (n))
 /* pairs of query and key under a causal mask, times heads */
 #define PL_PAIRS(s) (PL_D((s)->B) * (s)->heads * (s)->T * ((s)->T + 1.0) / 2)
@@ -42,9 +42,9 @@ static inline double pl_adamw_elements(int count, const struct pl_adamw_tensor *
     count * (PL_D(n) * k + PL_D(n) * n * PL_AGAIN(beta)), 0
 #define PL_COST_round_bf16 0, 2 * PL_D(n), 0
 #define PL_COST_product 2 * PL_D(rows) * in * out, \
-    which == PL_PRODUCT_DW ? PL_D(in) * out * PL_AGAIN(beta) : PL_D(in) * out, \
+    which == PL_PRODUCT_DW ? PL_D(in) * out * PL_AGAIN(addend) : PL_D(in) * out + (bias ? out : 0), \
     PL_D(rows) * (which == PL_PRODUCT_DW ? PL_D(in) + out : \
-                  which == PL_PRODUCT_Y ? in + PL_D(out) * PL_AGAIN(beta) : out + PL_D(in) * PL_AGAIN(beta)), \
+                  which == PL_PRODUCT_Y ? in + PL_D(out) * PL_AGAIN(addend) : out + PL_D(in) * PL_AGAIN(addend)), \
     (int)which
 #define PL_COST_gather 0, PL_D(n), 2 * PL_D(n) * d
 #define PL_COST_embed 0, PL_D(rows), PL_D(rows) * d

@@ -45,8 +45,8 @@
 /* On activations, or activations and float. */
 #define PL_OPS_PRODUCT(X, p)                                                           \
     X(p, product, (enum pl_product which, int rows, int in, int out, const float *a,   \
-                   const float *b, float beta, float *c),                              \
-      (which, rows, in, out, a, b, beta, c))
+                   const float *b, const float *bias, const float *addend, float *c),  \
+      (which, rows, in, out, a, b, bias, addend, c))
 #define PL_OPS_ROWS(X, p)                                                              \
     X(p, gather, (int n, int d, const int32_t *from, const float *x, float *y),        \
       (n, d, from, x, y))                                                              \
@@ -116,20 +116,24 @@
 #define PL_OPS(X, p) PL_OPS_FLOAT(X, p) PL_OPS_PRODUCT(X, p) PL_OPS_REAL(X, p)
 /* clang-format on */
 
-/* The operation `product` where activations are float, by a gemm. */
-#define PL_PRODUCT_BY_GEMM(name, gemm)                                                 \
-    int name(enum pl_product which, int rows, int in, int out, const float *a,         \
-             const float *b, float beta, float *c)                                     \
-    {                                                                                  \
-        switch (which) {                                                               \
-        case PL_PRODUCT_Y:                                                             \
-            return gemm(false, true, rows, out, in, 1, a, in, b, in, beta, c, out); \
-        case PL_PRODUCT_DX:                                                            \
-            return gemm(false, false, rows, in, out, 1, a, out, b, in, beta, c,     \
-                           in);                                                        \
-        default:                                                                       \
-            return gemm(true, false, out, in, rows, 1, a, out, b, in, beta, c, in); \
-        }                                                                              \
+/* The operation `product` where activations are float, by three others: the addend is
+ * copied to c unless it is there, the gemm adds to it, then the bias is added. */
+#define PL_PRODUCT_BY_GEMM(name, gemm, copy, add_rows)                               \
+    int name(enum pl_product which, int rows, int in, int out, const float *a,       \
+             const float *b, const float *bias, const float *addend, float *c)       \
+    {                                                                                \
+        const float beta = addend ? 1 : 0;                                           \
+        const size_t n = which == PL_PRODUCT_Y    ? (size_t)rows * (size_t)out       \
+                         : which == PL_PRODUCT_DX ? (size_t)rows * (size_t)in        \
+                                                  : (size_t)out * (size_t)in;        \
+        int rc = addend && addend != c ? copy(c, addend, n * sizeof *c) : 0;         \
+        if (rc) return rc;                                                           \
+        if (which == PL_PRODUCT_DX)                                                  \
+            return gemm(false, false, rows, in, out, 1, a, out, b, in, beta, c, in); \
+        if (which == PL_PRODUCT_DW)                                                  \
+            return gemm(true, false, out, in, rows, 1, a, out, b, in, beta, c, in);  \
+        rc = gemm(false, true, rows, out, in, 1, a, in, b, in, beta, c, out);        \
+        return rc || !bias ? rc : add_rows(rows, 1, out, bias, c);                   \
     }
 
 #define PL_OP_DECLARE(p, name, params, args) int p##name params;

@@ -38,7 +38,7 @@ int pl_ref_gemm(bool ta, bool tb, int M, int N, int K, float alpha, const float 
     return 0;
 }
 
-PL_PRODUCT_BY_GEMM(pl_ref_product, pl_ref_gemm)
+PL_PRODUCT_BY_GEMM(pl_ref_product, pl_ref_gemm, pl_hostmem_copy, pl_ref_add_rows)
 
 int pl_ref_axpby(size_t n, float a, const float *x, float b, float *y)
 {

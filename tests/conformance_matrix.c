@@ -246,52 +246,85 @@ static struct product_form form_of(enum pl_product which, int rows, int in, int 
     return (struct product_form){out, in, rows, 1, o, i, 1};
 }
 
-/* As gemm. Where activations are bf16, weights are rounded to bf16 too: 2^-8 of each
- * term, unless they are held exactly, as with beta 0 here. */
-static void product_one(struct trial *t, enum pl_product which, const int size[3],
-                        float beta)
+/* What is added to a product: nothing, c itself, another array; and a bias. */
+enum addend { NONE, ITSELF, APART, ADDENDS };
+
+struct product_case {
+    enum pl_product which;
+    int rows, in, out;
+    enum addend addend;
+    bool biased;
+};
+
+/* As gemm, with the addend's sum and the bias's: depth + 4 roundings. Where activations
+ * are bf16, W and bias are rounded to bf16 too, at most 2^-8 of each: 2^-8 of each term
+ * with one of them, unless they are held exactly, as without an addend here. Where the
+ * bias is added in a pass of its own, the result of the one before was rounded: 2^-8 of
+ * that, no more than of all terms. */
+static void product_one(struct trial *t, const struct product_case *p)
 {
-    const int rows = size[0], in = size[1], out = size[2];
-    const struct product_form f = form_of(which, rows, in, out);
+    const struct product_form f = form_of(p->which, p->rows, p->in, p->out);
     const size_t na = (size_t)f.rows * (size_t)f.depth;
     const size_t nb = (size_t)f.depth * (size_t)f.cols;
     const size_t nc = (size_t)f.rows * (size_t)f.cols;
-    const bool weights = which != PL_PRODUCT_DW; /* b is; else c is their gradient */
-    const bool coarse = t->device->real_bytes == 2 && weights && beta != 0;
-    const double per = f.depth + 3 + t->product + (coarse ? 0x1p-8 / FLT_EPSILON : 0);
+    const bool weights = p->which != PL_PRODUCT_DW; /* b is; else c is their gradient */
+    const bool half = t->device->real_bytes == 2, coarse = half && p->addend != NONE;
+    const double bf16 = 0x1p-8 / (double)FLT_EPSILON,
+                 twice = p->biased && half ? bf16 : 0;
+    const double per =
+        f.depth + 4 + t->product + twice + (coarse && weights ? bf16 : 0);
     float *a = trial_random_real(t, na, 50), *b = trial_random(nb, 51);
-    float *c = weights ? trial_random_real(t, nc, 52) : trial_random(nc, 52);
-    if (!coarse) trial_round(t, b, nb);
+    float *old = weights ? trial_random_real(t, nc, 52) : trial_random(nc, 52);
+    float *bias = trial_random((size_t)p->out, 53), *c = PL_NEW(nc, float);
+    if (!coarse || !weights) trial_round(t, b, nb);
+    if (!coarse) trial_round(t, bias, (size_t)p->out);
     double *want = PL_NEW(2 * nc, double), *weight = want + nc;
     for (size_t e = 0; e < nc; e++) {
         const size_t i = e / (size_t)f.cols, j = e % (size_t)f.cols;
-        double sum = 0, old = beta == 0 ? 0 : (double)beta * c[e];
+        const double add = p->addend == NONE ? 0 : old[e],
+                     one = p->biased ? bias[j] : 0;
+        double sum = 0;
         for (size_t k = 0; k < (size_t)f.depth; k++) {
             double x =
                 (double)a[i * f.a_row + k * f.a_col] * b[k * f.b_row + j * f.b_col];
             sum += x;
             weight[e] += fabs(x) * per;
         }
-        want[e] = sum + old;
-        weight[e] += (f.depth + 3) * fabs(old);
-        if (beta == 0) c[e] = NAN;
+        want[e] = sum + add + one;
+        weight[e] += (f.depth + 4) * (fabs(add) + fabs(one)) + twice * fabs(add) +
+                     (coarse ? bf16 : 0) * fabs(one);
+        c[e] = p->addend == ITSELF ? old[e] : NAN;
     }
-    float *da = trial_upload_real(t, a, na);
+    float *da = trial_upload_real(t, a, na),
+          *dbias = trial_upload(t, bias, (size_t)p->out);
     float *db = weights ? trial_upload(t, b, nb) : trial_upload_real(t, b, nb);
     float *dc = weights ? trial_upload_real(t, c, nc) : trial_upload(t, c, nc);
-    trial_status(t, t->device->product(which, rows, in, out, da, db, beta, dc));
+    float *dold = weights ? trial_upload_real(t, old, nc) : trial_upload(t, old, nc);
+    const float *const addend[ADDENDS] = {NULL, dc, dold};
+    trial_status(t,
+                 t->device->product(p->which, p->rows, p->in, p->out, da, db,
+                                    p->biased ? dbias : NULL, addend[p->addend], dc));
     if (weights)
         trial_compare_real(t, "c", dc, nc, want, weight);
     else
         trial_compare(t, "c", dc, nc, want, weight);
+    for (size_t e = 0; e < nc; e++) want[e] = old[e], weight[e] = 0;
+    if (weights)
+        trial_compare_real(t, "addend", dold, nc, want, weight);
+    else
+        trial_compare(t, "addend", dold, nc, want, weight);
     trial_clear(t);
-    free(a), free(b), free(c), free(want);
+    free(a), free(b), free(c), free(old), free(bias), free(want);
 }
 
 void check_product(struct trial *t)
 {
     static const int sizes[][3] = {{1, 1, 1}, {5, 7, 3}, {70, 33, 18}, {9, 64, 136}};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
-        for (int form = 0; form < 6; form++)
-            product_one(t, (enum pl_product)(form % 3), sizes[i], form / 3 ? 0.5f : 0);
+        for (int form = 0; form < 4 * ADDENDS; form++) {
+            const int *n = sizes[i], kind = form / ADDENDS; /* 3: Y with a bias */
+            product_one(
+                t, &(struct product_case){(enum pl_product)(kind % 3), n[0], n[1], n[2],
+                                          (enum addend)(form % ADDENDS), kind == 3});
+        }
 }

@@ -198,6 +198,10 @@ planted 'bf16 rounded down' cuda_real.cuh \
     's/__float2bfloat16(value)/__float2bfloat16(value * (1 - 0x1p-8f))/'
 planted 'a query sees the next key' cuda_attention.cu \
     's/j0 + pl_lane() <= t/j0 + pl_lane() <= t + 1/'
+planted 'a product adds to what its result held, not to the addend' cuda_product.cu \
+    's/addend ? addend : c, /c, /'
+planted 'a product leaves out its bias' cuda_product.cu \
+    's/if (bias) z = w + n;//; s/in, out, bias,$/in, out, false,/'
 suite=flash
 planted 'forward: no barrier after a tile has come' cuda_flash.cu \
     '/flash_kernel(struct/,/^}/{/__syncthreads();/d}'

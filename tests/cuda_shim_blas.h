@@ -74,26 +74,31 @@ struct factor {
     }
 };
 
-/* C (m,n) = alpha A B + beta C, rounded to the type of C. */
+inline float element(const void *x, cudaDataType_t type, size_t e)
+{
+    return type == CUDA_R_16BF ? __bfloat162float(((const __nv_bfloat16 *)x)[e])
+                               : ((const float *)x)[e];
+}
+
+/* D (m,n) = alpha A B + beta C + bias (m), rounded to the type of all three; bias NULL:
+ * none. */
 inline void product(factor A, factor B, int m, int n, int k, float alpha, float beta,
-                    void *C, cudaDataType_t type, int ldc)
+                    const void *C, const void *bias, void *D, cudaDataType_t type,
+                    int ldd)
 {
     issue([=] {
         for (int j = 0; j < n; j++)
             for (int i = 0; i < m; i++) {
-                size_t e = (size_t)j * ldc + i;
-                __nv_bfloat16 *half = (__nv_bfloat16 *)C + e;
-                float *full = (float *)C + e;
+                size_t e = (size_t)j * ldd + i;
                 double sum = 0;
                 for (int l = 0; l < k; l++) sum += (double)A.at(i, l) * B.at(l, j);
                 sum *= alpha;
-                if (beta != 0)
-                    sum += (double)beta *
-                           (type == CUDA_R_16BF ? __bfloat162float(*half) : *full);
+                if (beta != 0) sum += (double)beta * element(C, type, e);
+                if (bias) sum += element(bias, type, (size_t)i);
                 if (type == CUDA_R_16BF)
-                    *half = __float2bfloat16((float)sum);
+                    ((__nv_bfloat16 *)D)[e] = __float2bfloat16((float)sum);
                 else
-                    *full = (float)sum;
+                    ((float *)D)[e] = (float)sum;
             }
     });
 }
@@ -109,7 +114,7 @@ static inline cublasStatus_t cublasSgemm(cublasHandle_t, cublasOperation_t ta,
         return CUBLAS_STATUS_INVALID_VALUE;
     shim::product({A, CUDA_R_32F, ta == CUBLAS_OP_T, lda},
                   {B, CUDA_R_32F, tb == CUBLAS_OP_T, ldb}, m, n, k, *alpha, *beta, C,
-                  CUDA_R_32F, ldc);
+                  NULL, C, CUDA_R_32F, ldc);
     return CUBLAS_STATUS_SUCCESS;
 }
 static inline cublasStatus_t
@@ -134,7 +139,7 @@ cublasGemmEx(cublasHandle_t, cublasOperation_t ta, cublasOperation_t tb, int m, 
         return CUBLAS_STATUS_INVALID_VALUE;
     shim::product({A, a_type, ta == CUBLAS_OP_T, lda},
                   {B, b_type, tb == CUBLAS_OP_T, ldb}, m, n, k, *(const float *)alpha,
-                  *(const float *)beta, C, c_type, ldc);
+                  *(const float *)beta, C, NULL, C, c_type, ldc);
     return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -148,6 +153,8 @@ struct cublasLtMatmulHeuristicResult_t {
 };
 struct shim_lt_product {
     cublasOperation_t op[2];
+    uint32_t epilogue;
+    const void *bias;
 };
 struct shim_lt_layout {
     cudaDataType_t type;
@@ -162,9 +169,12 @@ typedef shim_lt_product *cublasLtMatmulDesc_t;
 typedef shim_lt_layout *cublasLtMatrixLayout_t;
 typedef shim_lt_preference *cublasLtMatmulPreference_t;
 enum cublasLtMatmulDescAttributes_t {
-    CUBLASLT_MATMUL_DESC_TRANSA,
-    CUBLASLT_MATMUL_DESC_TRANSB
+    CUBLASLT_MATMUL_DESC_TRANSA = 3,
+    CUBLASLT_MATMUL_DESC_TRANSB = 4,
+    CUBLASLT_MATMUL_DESC_EPILOGUE = 7,
+    CUBLASLT_MATMUL_DESC_BIAS_POINTER = 8
 };
+enum cublasLtEpilogue_t { CUBLASLT_EPILOGUE_DEFAULT = 1, CUBLASLT_EPILOGUE_BIAS = 4 };
 enum cublasLtMatmulPreferenceAttributes_t {
     CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES,
     CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
@@ -187,7 +197,7 @@ static inline cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle)
 static inline cublasStatus_t
 cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *p, cublasComputeType_t, cudaDataType_t)
 {
-    *p = new shim_lt_product();
+    *p = new shim_lt_product{{}, CUBLASLT_EPILOGUE_DEFAULT, NULL};
     return CUBLAS_STATUS_SUCCESS;
 }
 static inline cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t p)
@@ -200,8 +210,17 @@ cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t p,
                                cublasLtMatmulDescAttributes_t what, const void *value,
                                size_t n)
 {
-    if (n != sizeof p->op[what]) return CUBLAS_STATUS_INVALID_VALUE;
-    memcpy(&p->op[what], value, n);
+    void *at = what == CUBLASLT_MATMUL_DESC_TRANSA         ? (void *)&p->op[0]
+               : what == CUBLASLT_MATMUL_DESC_TRANSB       ? (void *)&p->op[1]
+               : what == CUBLASLT_MATMUL_DESC_EPILOGUE     ? (void *)&p->epilogue
+               : what == CUBLASLT_MATMUL_DESC_BIAS_POINTER ? (void *)&p->bias
+                                                           : NULL;
+    const size_t size = what == CUBLASLT_MATMUL_DESC_BIAS_POINTER ? sizeof p->bias : 4;
+    if (!at || n != size) {
+        fprintf(stderr, "shim: attribute %d of %zu bytes\n", (int)what, n);
+        abort();
+    }
+    memcpy(at, value, n);
     return CUBLAS_STATUS_SUCCESS;
 }
 static inline cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t *p,
@@ -241,14 +260,15 @@ cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t p,
     return CUBLAS_STATUS_SUCCESS;
 }
 static inline cublasStatus_t
-cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t,
+cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t p,
                                cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
-                               cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t,
+                               cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
                                cublasLtMatmulPreference_t want, int,
                                cublasLtMatmulHeuristicResult_t *best, int *found)
 {
     *best = {};
-    *found = a->ld % 8 == 0 && b->ld % 8 == 0 && c->ld % 8 == 0;
+    *found = a->ld % 8 == 0 && b->ld % 8 == 0 && c->ld % 8 == 0 && d->ld % 8 == 0 &&
+             (uintptr_t)p->bias % 16 == 0; /* a bias is looked at here, too */
     for (uint32_t aligned : want->aligned) *found = *found && aligned % 16 == 0;
     return CUBLAS_STATUS_SUCCESS;
 }
@@ -256,18 +276,24 @@ static inline cublasStatus_t
 cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t p, const void *alpha,
                const void *A, cublasLtMatrixLayout_t a, const void *B,
                cublasLtMatrixLayout_t b, const void *beta, const void *C,
-               cublasLtMatrixLayout_t c, void *D, cublasLtMatrixLayout_t,
+               cublasLtMatrixLayout_t c, void *D, cublasLtMatrixLayout_t d,
                const cublasLtMatmulAlgo_t *, void *workspace, size_t, cudaStream_t)
 {
     bool ta = p->op[0] == CUBLAS_OP_T, tb = p->op[1] == CUBLAS_OP_T;
     uint64_t k = ta ? a->rows : a->cols;
-    if (C != D || !workspace || (ta ? a->cols : a->rows) != c->rows ||
-        (tb ? b->rows : b->cols) != c->cols || (tb ? b->cols : b->rows) != k ||
-        ((uintptr_t)A | (uintptr_t)B | (uintptr_t)C) % 16)
+    const bool biased = p->epilogue == CUBLASLT_EPILOGUE_BIAS;
+    if (!workspace || (ta ? a->cols : a->rows) != d->rows ||
+        (tb ? b->rows : b->cols) != d->cols || (tb ? b->cols : b->rows) != k ||
+        c->type != d->type || c->rows != d->rows || c->cols != d->cols ||
+        c->ld != d->ld || (!biased && p->epilogue != CUBLASLT_EPILOGUE_DEFAULT) ||
+        biased != (p->bias != NULL) ||
+        ((uintptr_t)A | (uintptr_t)B | (uintptr_t)C | (uintptr_t)D |
+         (uintptr_t)p->bias) %
+            16)
         return CUBLAS_STATUS_INVALID_VALUE;
     shim::product({A, a->type, ta, (int)a->ld}, {B, b->type, tb, (int)b->ld},
-                  (int)c->rows, (int)c->cols, (int)k, *(const float *)alpha,
-                  *(const float *)beta, D, c->type, (int)c->ld);
+                  (int)d->rows, (int)d->cols, (int)k, *(const float *)alpha,
+                  *(const float *)beta, C, p->bias, D, d->type, (int)d->ld);
     return CUBLAS_STATUS_SUCCESS;
 }
 

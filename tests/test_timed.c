@@ -47,7 +47,7 @@ START_TEST(calls_are_those_of_the_net)
     want[PL_TIMED_rmsnorm] = want[PL_TIMED_rmsnorm_back] = 2 * L + 1;
     want[PL_TIMED_attention] = want[PL_TIMED_attention_back] = L;
     want[PL_TIMED_swiglu] = want[PL_TIMED_swiglu_back] = L;
-    want[PL_TIMED_rope] = want[PL_TIMED_copy] = 2 * L;
+    want[PL_TIMED_rope] = 2 * L;
     want[PL_TIMED_zero] = 2; /* of the head's gradient; sums */
     want[PL_TIMED_download] = 1;
     for (int row = 0; row < PL_TIMED_ROWS; row++)
@@ -80,17 +80,36 @@ START_TEST(bytes_are_those_of_the_arguments)
     const struct pl_timed_table t = gradient_table(&pl_device_host);
     const double d = model.hidden, f = model.ffn;
     ck_assert_double_eq(t.row[PL_TIMED_swiglu].bytes, L * 4 * 3 * ROWS * f);
-    ck_assert_double_eq(t.row[PL_TIMED_copy].bytes, 2 * L * 4 * 2 * ROWS * d);
     ck_assert_double_eq(t.row[PL_TIMED_zero].bytes, 4 * ROWS * d + 3 * 8);
     ck_assert_double_eq(t.row[PL_TIMED_rmsnorm].bytes,
                         (2 * L + 1) * 4 * (2 * ROWS * d + d + ROWS));
-    /* x and y, and W: qkv, o and down adding to their y, gate and up, head */
+    /* x and y, and W: qkv, o and down with an addend, gate and up, head */
     const double qkv = 2 * d, v = model.vocab;
     ck_assert_double_eq(
         t.row[PL_TIMED_product].bytes,
         4 * (L * (ROWS * (d + qkv) + d * qkv + ROWS * 3 * d + d * d +
                   ROWS * (d + 2 * f) + d * 2 * f + ROWS * (f + 2 * d) + f * d) +
              ROWS * (d + v) + d * v));
+}
+END_TEST
+
+START_TEST(an_addend_and_a_bias_are_read)
+{
+    enum { IN = 3, OUT = 5 };
+    const struct pl_device *dev = pl_timed_device(0, &pl_device_ref);
+    const float x[ROWS * IN] = {0}, w[OUT * IN] = {0}, bias[OUT] = {0};
+    float y[ROWS * OUT] = {0};
+    struct pl_timed_table t = {0};
+    double bytes = 4 * (ROWS * (IN + OUT) + OUT * IN);
+    pl_timed_into(&t);
+    const double *got = &t.row[PL_TIMED_product].bytes;
+    dev->product(PL_PRODUCT_Y, ROWS, IN, OUT, x, w, NULL, NULL, y);
+    ck_assert_double_eq(*got, bytes);
+    dev->product(PL_PRODUCT_Y, ROWS, IN, OUT, x, w, bias, NULL, y);
+    ck_assert_double_eq(*got, 2 * bytes + 4 * OUT);
+    dev->product(PL_PRODUCT_Y, ROWS, IN, OUT, x, w, NULL, y, y);
+    ck_assert_double_eq(*got, 3 * bytes + 4 * OUT + 4 * ROWS * OUT);
+    pl_timed_into(NULL);
 }
 END_TEST
 
@@ -210,6 +229,7 @@ static void fill(TCase *tests)
     tcase_add_test(tests, calls_are_those_of_the_net);
     tcase_add_test(tests, products_are_6n);
     tcase_add_test(tests, bytes_are_those_of_the_arguments);
+    tcase_add_test(tests, an_addend_and_a_bias_are_read);
     tcase_add_test(tests, halves_failures_and_waits);
     tcase_add_test(tests, seconds_are_those_of_the_calls);
     tcase_add_test(tests, results_do_not_change);

@@ -97,7 +97,8 @@ static int measure_memory(const struct pl_device *dev, struct pl_machine *out)
 static int product(const struct trial *t)
 {
     const int n = (int)t->n;
-    return t->dev->product(PL_PRODUCT_Y, n, n, n, t->x[0], t->x[1], 0, t->x[2]);
+    return t->dev->product(PL_PRODUCT_Y, n, n, n, t->x[0], t->x[1], NULL, NULL,
+                           t->x[2]);
 }
 
 static int measure_products(const struct pl_device *dev, struct pl_machine *out)

@@ -165,17 +165,15 @@ static int forward(const struct pl_net *net, const struct pl_layer *l,
     float *const *b = l->buffer, *qkv = normed ? b[RAW] : b[QKV];
     if ((rc = pl_norm(net, pass, &l->param[GAIN], l->in, b[NORMED], b[STATS])) ||
         (rc = pl_linear(dev, rows, d, width, b[NORMED],
-                        pl_net_weight(net, pass, l->param[WQKV]), 0, qkv)) ||
-        (rc = pl_bias(dev, rows, width, pl_net_weight(net, pass, l->param[BQKV]),
-                      qkv)) ||
+                        pl_net_weight(net, pass, l->param[WQKV]),
+                        pl_net_weight(net, pass, l->param[BQKV]), NULL, qkv)) ||
         (normed && (rc = norm_qk(net, l, pass))) ||
         (rc = rotate(net, pass, 1, b[QKV])) ||
-        (rc = dev->attention(&s, b[QKV], b[HEADS_OUT], b[LSE])) ||
-        (rc = pl_net_copy(net, b[OUT], l->in, (size_t)rows * (size_t)d)) ||
-        (rc = pl_linear(dev, rows, q_width(m), d, b[HEADS_OUT],
-                        pl_net_weight(net, pass, l->param[WO]), 1, b[OUT])))
+        (rc = dev->attention(&s, b[QKV], b[HEADS_OUT], b[LSE])))
         return rc;
-    return pl_bias(dev, rows, d, pl_net_weight(net, pass, l->param[BO]), b[OUT]);
+    return pl_linear(dev, rows, q_width(m), d, b[HEADS_OUT],
+                     pl_net_weight(net, pass, l->param[WO]),
+                     pl_net_weight(net, pass, l->param[BO]), l->in, b[OUT]);
 }
 
 static int backward(const struct pl_net *net, const struct pl_layer *l,
@@ -191,7 +189,7 @@ static int backward(const struct pl_net *net, const struct pl_layer *l,
         (rc =
              pl_bias_db(dev, rows, d, net->dx, pl_net_grad(net, pass, l->param[BO]))) ||
         (rc = pl_linear_dx(dev, rows, q, d, net->dx,
-                           pl_net_weight(net, pass, l->param[WO]), 0,
+                           pl_net_weight(net, pass, l->param[WO]), NULL,
                            scratch[DHEADS_OUT])) ||
         (rc = dev->attention_back(&s, b[QKV], b[HEADS_OUT], b[LSE], scratch[DHEADS_OUT],
                                   scratch[DQKV])) ||
@@ -203,7 +201,7 @@ static int backward(const struct pl_net *net, const struct pl_layer *l,
         (rc = pl_linear_dw(dev, rows, d, width, scratch[DQKV], b[NORMED],
                            pl_net_grad(net, pass, l->param[WQKV]))) ||
         (rc = pl_linear_dx(dev, rows, d, width, scratch[DQKV],
-                           pl_net_weight(net, pass, l->param[WQKV]), 0,
+                           pl_net_weight(net, pass, l->param[WQKV]), NULL,
                            scratch[DNORMED])))
         return rc;
     return pl_norm_back(net, pass, &l->param[GAIN], l->in, b[STATS], scratch[DNORMED],

@@ -33,20 +33,19 @@ struct pl_ffn pl_ffn_declare(struct pl_net *net, struct pl_layer *l, int width,
 }
 
 int pl_ffn(const struct pl_net *net, const struct pl_pass *pass, const struct pl_ffn *f,
-           int rows, const float *x, float *a, float *h, float beta, float *y)
+           int rows, const float *x, float *a, float *h, const float *addend, float *y)
 {
     const struct pl_device *dev = net->dev;
     const int d = net->model.hidden, inner = pl_ffn_inner(&net->model, f->width);
-    int rc = pl_linear(dev, rows, d, inner, x, pl_net_weight(net, pass, f->up), 0, a);
-    if (!rc) rc = pl_bias(dev, rows, inner, pl_net_weight(net, pass, f->up_bias), a);
+    int rc = pl_linear(dev, rows, d, inner, x, pl_net_weight(net, pass, f->up),
+                       pl_net_weight(net, pass, f->up_bias), NULL, a);
     if (!rc && inner == 2 * f->width)
         rc = dev->swiglu(rows, f->width, a, h);
     else if (!rc)
         rc = dev->gelu((size_t)rows * (size_t)f->width, a, h);
-    if (!rc)
-        rc = pl_linear(dev, rows, f->width, d, h, pl_net_weight(net, pass, f->down),
-                       beta, y);
-    return rc ? rc : pl_bias(dev, rows, d, pl_net_weight(net, pass, f->down_bias), y);
+    return rc ? rc
+              : pl_linear(dev, rows, f->width, d, h, pl_net_weight(net, pass, f->down),
+                          pl_net_weight(net, pass, f->down_bias), addend, y);
 }
 
 int pl_ffn_back(const struct pl_net *net, const struct pl_pass *pass,
@@ -60,7 +59,7 @@ int pl_ffn_back(const struct pl_net *net, const struct pl_pass *pass,
     if (!rc) rc = pl_bias_db(dev, rows, d, dy, pl_net_grad(net, pass, f->down_bias));
     if (!rc)
         rc = pl_linear_dx(dev, rows, f->width, d, dy, pl_net_weight(net, pass, f->down),
-                          0, dh);
+                          NULL, dh);
     if (!rc && inner == 2 * f->width)
         rc = dev->swiglu_back(rows, f->width, a, dh, da);
     else if (!rc)
@@ -70,5 +69,5 @@ int pl_ffn_back(const struct pl_net *net, const struct pl_pass *pass,
     if (!rc) rc = pl_bias_db(dev, rows, inner, da, pl_net_grad(net, pass, f->up_bias));
     return rc ? rc
               : pl_linear_dx(dev, rows, d, inner, da, pl_net_weight(net, pass, f->up),
-                             0, dx);
+                             NULL, dx);
 }

@@ -54,7 +54,7 @@ static int chunk(const struct pl_net *net, const struct pl_layer *l,
      */
     float scale = pass->grads ? (float)(pass->scale / pass->rows) : 0;
     int rc = pl_linear(dev, rows, d, vocab, y,
-                       pl_net_weight(net, pass, l->param[WHEAD]), 0, logits);
+                       pl_net_weight(net, pass, l->param[WHEAD]), NULL, NULL, logits);
     if (!rc)
         rc = dev->xent(rows, vocab, logits, pass->batch->targets + first, scale,
                        net->sums);
@@ -63,7 +63,7 @@ static int chunk(const struct pl_net *net, const struct pl_layer *l,
                       pl_net_grad(net, &back, l->param[WHEAD]));
     return rc ? rc
               : pl_linear_dx(dev, rows, d, vocab, logits,
-                             pl_net_weight(net, &back, l->param[WHEAD]), 0,
+                             pl_net_weight(net, &back, l->param[WHEAD]), NULL,
                              pl_device_at(dev, l->buffer[DNORMED], at));
 }
 

@@ -34,11 +34,9 @@ static int forward(const struct pl_net *net, const struct pl_layer *l,
                    struct pl_pass *pass)
 {
     float *const *b = l->buffer;
-    const size_t n = (size_t)pass->rows * (size_t)net->model.hidden;
     int rc = pl_norm(net, pass, &l->param[GAIN], l->in, b[NORMED], b[STATS]);
-    if (!rc) rc = pl_net_copy(net, b[OUT], l->in, n);
     return rc ? rc
-              : pl_ffn(net, pass, &l->ffn, pass->rows, b[NORMED], b[INNER], b[H], 1,
+              : pl_ffn(net, pass, &l->ffn, pass->rows, b[NORMED], b[INNER], b[H], l->in,
                        b[OUT]);
 }
 

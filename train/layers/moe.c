@@ -204,7 +204,7 @@ static int forward_experts(const struct pl_net *net, const struct pl_layer *l,
         if (l->load[e])
             rc = pl_ffn(net, pass, &own, l->load[e], pl_device_at(dev, b[X], at * d),
                         pl_device_at(dev, b[INNER], at * inner),
-                        pl_device_at(dev, b[H], at * f), 0,
+                        pl_device_at(dev, b[H], at * f), NULL,
                         pl_device_at(dev, b[Y], at * d));
     }
     return rc ? rc
@@ -220,13 +220,13 @@ static int forward_shared(const struct pl_net *net, const struct pl_layer *l,
     if (!m->shared_ffn) return 0;
     if (!m->shared_gate)
         return pl_ffn(net, pass, &l->shared, pass->rows, b[NORMED], b[SHARED_INNER],
-                      b[SHARED_H], 1, b[OUT]);
+                      b[SHARED_H], b[OUT], b[OUT]);
     const struct pl_routing r = routing(net, l, pass, true);
     int rc = pl_ffn(net, pass, &l->shared, pass->rows, b[NORMED], b[SHARED_INNER],
-                    b[SHARED_H], 0, b[SHARED_Y]);
+                    b[SHARED_H], NULL, b[SHARED_Y]);
     if (!rc)
         rc = pl_linear(net->dev, pass->rows, m->hidden, 1, b[NORMED],
-                       pl_net_weight(net, pass, l->param[SHARED_GATE]), 0,
+                       pl_net_weight(net, pass, l->param[SHARED_GATE]), NULL, NULL,
                        b[GATE_LOGIT]);
     if (!rc) rc = net->dev->route(&r, b[GATE_LOGIT], NULL, net->sums + 1);
     return rc ? rc
@@ -243,7 +243,8 @@ static int forward(const struct pl_net *net, const struct pl_layer *l,
     int rc = pl_norm(net, pass, &l->param[GAIN], l->in, b[NORMED], b[STATS]);
     if (!rc)
         rc = pl_linear(net->dev, rows, d, r.experts, b[NORMED],
-                       pl_net_weight(net, pass, l->param[ROUTER]), 0, b[LOGITS]);
+                       pl_net_weight(net, pass, l->param[ROUTER]), NULL, NULL,
+                       b[LOGITS]);
     if (!rc)
         rc = net->dev->route(&r, b[LOGITS], pl_net_weight(net, pass, l->param[BALANCE]),
                              net->sums + 1);
@@ -262,7 +263,8 @@ static int logits_back(const struct pl_net *net, const struct pl_layer *l,
                           l->buffer[NORMED], pl_net_grad(net, pass, param));
     return rc ? rc
               : pl_linear_dx(net->dev, pass->rows, d, n, scratch[DLOGITS],
-                             pl_net_weight(net, pass, param), 1, scratch[DNORMED]);
+                             pl_net_weight(net, pass, param), scratch[DNORMED],
+                             scratch[DNORMED]);
 }
 
 /* DNORMED = what comes through the shared experts; uses the other scratch. */
