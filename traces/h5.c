@@ -112,9 +112,10 @@ void pl_h5_close(struct pl_h5 *h5)
 
 /* Writing */
 
-int pl_h5_put_group(struct pl_h5 *h5, const char *path)
+int pl_h5_put_group(struct pl_h5 *h5, const char *path, int links)
 {
     hid_t list = list_object(H5P_GROUP_CREATE);
+    if (links > COMPACT) H5Pset_link_phase_change(list, 0, 0);
     hid_t group = H5Gcreate2(h5->file, path, H5P_DEFAULT, list, H5P_DEFAULT);
     H5Pclose(list);
     return group < 0 ? -1 : H5Gclose(group);

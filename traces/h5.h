@@ -20,7 +20,9 @@ struct pl_h5 *pl_h5_create(void); /* NULL on failure */
 int pl_h5_image(struct pl_h5 *h5, void **bytes, size_t *n);
 void pl_h5_close(struct pl_h5 *h5); /* NULL is fine */
 
-int pl_h5_put_group(struct pl_h5 *h5, const char *path);
+/* With the number of members to come: HDF5 1.10 takes seconds to move some 256 of them
+ * out of the group's header, so many are kept outside from the first on. */
+int pl_h5_put_group(struct pl_h5 *h5, const char *path, int links);
 /* On a group or dataset. An int attribute has n values: scalar when n is 1. */
 int pl_h5_put_text(struct pl_h5 *h5, const char *path, const char *name,
                    const char *value);

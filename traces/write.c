@@ -86,14 +86,15 @@ static int write_columns(struct pl_h5 *h5, const struct pl_group *group)
 
 static int write_group(struct pl_h5 *h5, const struct pl_trace *t, const char *path)
 {
-    int status = strcmp(path, "/") ? pl_h5_put_group(h5, path) : 0;
     const struct pl_group *group = pl_trace_group(t, path);
+    char **names;
+    int n = pl_trace_children(t, path, &names);
+    int links = n + (group ? group->n_values : 0);
+    int status = strcmp(path, "/") ? pl_h5_put_group(h5, path, links) : 0;
     for (int pass = 0; group && pass < 2; pass++)
         for (int i = 0; !status && i < group->n_attrs; i++)
             status = write_attr(h5, path, &group->attrs[i], pass == 1);
     if (!status && group && group->n_values) status = write_columns(h5, group);
-    char **names;
-    int n = pl_trace_children(t, path, &names);
     for (int i = 0; i < n; i++) {
         char *child = pl_trace_join(path, names[i]);
         if (!status) status = write_group(h5, t, child);
