@@ -207,7 +207,7 @@ static void print(const struct pl_session *s, const struct pl_report *report,
     } else {
         pl_report_print(report, stdout);
         pl_scores_print(&s->experiment, s->results, stdout);
-        pl_verdicts_print(verdicts, n, stdout);
+        if (report->n > 1) pl_verdicts_print(verdicts, n, stdout);
     }
 }
 

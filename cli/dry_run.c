@@ -6,6 +6,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "cli/report.h"
+#include "cli/text_table.h"
 
 /* Parts of the memory, in the order of the columns. */
 static const struct part {
@@ -45,45 +46,63 @@ static const char *fidelity_name(enum pl_fidelity f)
 
 static void print_arms(const struct pl_session *s, const struct pl_report *r, FILE *out)
 {
-    char tau[64], step[32], end[32];
-    fprintf(out, "%-27s %-11s %5s %4s %8s %-8s %7s %-15s %10s %10s\n", "arm",
-            "schedule", "P", "m", "updates", "fidelity", "at once", "tau", "step",
-            "end");
+    static const struct {
+        const char *name;
+        bool left;
+    } columns[] = {{"arm", true},      {"schedule", true}, {"P", false},
+                   {"m", false},       {"updates", false}, {"fidelity", true},
+                   {"at once", false}, {"tau", true},      {"step", false},
+                   {"end", false}};
+    char text[64];
+    struct pl_text_table *t = pl_text_table_new();
+    for (size_t c = 0; c < sizeof columns / sizeof *columns; c++)
+        pl_text_table_column(t, columns[c].name, columns[c].left, 0);
     for (int i = 0; i < r->n; i++) {
         const struct pl_arm *arm = &s->experiment.arms[i];
         const struct pl_row_report *row = &r->rows[i];
-        snprintf(tau, sizeof tau, "%.3g .. %.3g", row->tau_first, row->tau_last);
-        if (row->tau_first == row->tau_last)
-            snprintf(tau, sizeof tau, "%.3g", row->tau_first);
-        pl_units_format_time(row->step_s, step, sizeof step);
-        /* too few updates for a steady window */
-        if (isnan(row->tau_first)) snprintf(tau, sizeof tau, "-");
-        if (isnan(row->step_s)) snprintf(step, sizeof step, "-");
-        fprintf(out, "%-27s %-11s %5d %4d %8lld %-8s %7d %-15s %10s %10s\n", arm->name,
-                arm->n_segments > 1 ? "segments" : arm->schedules[0],
-                arm->sim.schedule.shape.P, arm->versions.m,
-                (long long)arm->versions.updates, fidelity_name(s->probes[i].fidelity),
-                s->probes[i].at_once, tau, step,
-                pl_units_format_time(row->end_s, end, sizeof end));
+        pl_text_cell(t, "%s", arm->name);
+        pl_text_cell(t, "%s", arm->n_segments > 1 ? "segments" : arm->schedules[0]);
+        pl_text_cell(t, "%d", arm->sim.schedule.shape.P);
+        pl_text_cell(t, "%d", arm->versions.m);
+        pl_text_cell(t, "%lld", (long long)arm->versions.updates);
+        pl_text_cell(t, "%s", fidelity_name(s->probes[i].fidelity));
+        pl_text_cell(t, "%d", s->probes[i].at_once);
+        if (isnan(row->tau_first)) /* too few updates for a steady window */
+            pl_text_cell(t, "-");
+        else if (row->tau_first == row->tau_last)
+            pl_text_cell(t, "%.3g", row->tau_first);
+        else
+            pl_text_cell(t, "%.3g .. %.3g", row->tau_first, row->tau_last);
+        pl_text_cell(t, "%s",
+                     isnan(row->step_s)
+                         ? "-"
+                         : pl_units_format_time(row->step_s, text, sizeof text));
+        pl_text_cell(t, "%s", pl_units_format_time(row->end_s, text, sizeof text));
     }
+    pl_text_table_print(t, NULL, out);
 }
 
 static void print_memory(const struct pl_session *s, FILE *out)
 {
     char text[32];
-    fprintf(out, "\n%-27s %11s", "memory of a run", "all");
-    for (const struct part *p = parts; p->name; p++) fprintf(out, " %11s", p->name);
-    fprintf(out, "\n");
+    struct pl_text_table *t = pl_text_table_new();
+    pl_text_table_column(t, "memory of a run", true, 0);
+    pl_text_table_column(t, "all", false, 0);
+    for (const struct part *p = parts; p->name; p++)
+        pl_text_table_column(t, p->name, false, 0);
     for (int i = 0; i < s->experiment.n_arms; i++) {
         const struct pl_probe *probe = &s->probes[i];
-        fprintf(out, "%-27s %11s", s->experiment.arms[i].name,
-                pl_units_format_bytes((double)probe->memory.all, text, sizeof text));
+        pl_text_cell(t, "%s", s->experiment.arms[i].name);
+        pl_text_cell(
+            t, "%s",
+            pl_units_format_bytes((double)probe->memory.all, text, sizeof text));
         for (const struct part *p = parts; p->name; p++)
-            fprintf(
-                out, " %11s",
+            pl_text_cell(
+                t, "%s",
                 pl_units_format_bytes((double)part_bytes(probe, p), text, sizeof text));
-        fprintf(out, "\n");
     }
+    putc('\n', out);
+    pl_text_table_print(t, NULL, out);
 }
 
 static void print_text(const struct pl_session *s, const struct pl_report *r, FILE *out)
@@ -95,18 +114,18 @@ static void print_text(const struct pl_session *s, const struct pl_report *r, FI
     pl_report_heading(r, out);
     print_arms(s, r, out);
     print_memory(s, out);
-    fprintf(
-        out,
-        "\n%d run%s, %d at a time: %s of memory, %s are free; checkpoints %s on disk\n"
-        "older: weights that delays still need, and what correctors keep\n"
-        "device: %s\n"
-        "dry run: nothing is written\n",
-        pl_session_jobs(s), pl_session_jobs(s) > 1 ? "s" : "", s->n_workers,
-        pl_units_format_bytes((double)s->largest->memory.all * s->n_workers, all,
-                              sizeof all),
-        pl_units_format_bytes(pl_memory_available(), left, sizeof left),
-        pl_units_format_bytes(checkpoint_bytes(s), disk, sizeof disk),
-        s->probes[0].device);
+    putc('\n', out);
+    pl_text_wrap(out, "", 0,
+                 "%d run%s, %d at a time: %s of memory, %s are free; checkpoints %s on "
+                 "disk",
+                 pl_session_jobs(s), pl_session_jobs(s) > 1 ? "s" : "", s->n_workers,
+                 pl_units_format_bytes((double)s->largest->memory.all * s->n_workers,
+                                       all, sizeof all),
+                 pl_units_format_bytes(pl_memory_available(), left, sizeof left),
+                 pl_units_format_bytes(checkpoint_bytes(s), disk, sizeof disk));
+    fputs("older: weights that delays still need, and what correctors keep\n", out);
+    pl_text_wrap(out, "device:", 8, "%s", s->probes[0].device);
+    fputs("dry run: nothing is written\n", out);
 }
 
 static void print_json(const struct pl_session *s, const struct pl_report *r, FILE *out)

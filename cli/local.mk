@@ -27,6 +27,7 @@ noinst_LIBRARIES += %D%/libcli.a
 %C%_libcli_a_SOURCES += %D%/cmd_plan.c %D%/plan.h %D%/plan_space.c %D%/plan_bound.c \
   %D%/plan_point.c %D%/plan_search.c %D%/plan_parts.c %D%/plan_setup.c %D%/plan_print.c \
   %D%/plan_json.c %D%/plan_print.h
+%C%_libcli_a_SOURCES += %D%/text_table.c %D%/text_table.h
 %C%_libcli_a_SOURCES += %D%/unused.c %D%/unused.h
 %C%_libcli_a_SOURCES += %D%/cmd_trace.c %D%/cmd_figure.c
 %C%_libcli_a_SOURCES += %D%/cmd_cluster.c %D%/print_cluster.c %D%/print_cluster.h \

@@ -53,8 +53,8 @@ void pl_report_heading(const struct pl_report *report, FILE *out);
 /* Heading, table, annealed times, for people; the same as the key "arms" of an open
  * JSON object; as /table of a trace. */
 void pl_report_print(const struct pl_report *report, FILE *out);
-/* The part below the table. */
-void pl_report_notes(const struct pl_report *report, FILE *out);
+/* The part below the tables; alone: no arm is compared with another. */
+void pl_report_notes(const struct pl_report *report, bool alone, FILE *out);
 /* A loss or a difference of losses: to decimals of a nat per token, or to digits where
  * the loss is an exact number of any size; text. */
 const char *pl_report_loss(const struct pl_report *report, double loss, int decimals,

@@ -7,6 +7,9 @@
 #include "cli/report.h"
 #include "cli/setup_optim.h"
 #include "cli/setup_problem.h"
+#include "cli/text_table.h"
+
+enum { INDENT = 12 }; /* behind the labels */
 
 bool pl_report_on_data(const struct pl_report *r)
 {
@@ -32,8 +35,9 @@ static void print_costs(const struct pl_arm *arm, FILE *out)
     double k = 1e-12 / (double)arm->cost_factor;
     const bool roofline = !strcmp(pl_config_text(arm->config, "cost.type"), "roofline");
     char f[32], b[32], w[32], l[32];
-    fprintf(
-        out, "costs       stage 0, %lld sequence%s: F %s, B %s, W %s, transfer %s%s\n",
+    pl_text_wrap(
+        out, "costs", INDENT,
+        "stage 0, %lld sequence%s: F %s, B %s, W %s, transfer %s%s",
         (long long)pl_config_int(arm->config, "cost.sequences"),
         pl_config_int(arm->config, "cost.sequences") == 1 ? "" : "s",
         pl_units_format_time((double)c->forward[0] * k, f, sizeof f),
@@ -45,39 +49,44 @@ static void print_costs(const struct pl_arm *arm, FILE *out)
             : "");
 }
 
-static void print_model(const struct pl_arm *arm, FILE *out)
+/* stages: "P = 4 stages". */
+static void print_model(const struct pl_arm *arm, const char *stages, FILE *out)
 {
     const struct pl_model *m = &arm->model;
-    fprintf(out,
-            "model       %.3fM parameters: %d layers, hidden %d, %d/%d heads, ffn %d, "
-            "vocabulary %d, %s",
-            (double)pl_model_params(m) / 1e6, m->layers, m->hidden, m->heads,
-            m->kv_heads, m->ffn, m->vocab, m->tied ? "tied" : "untied");
+    char experts[120] = "";
     if (m->experts)
-        fprintf(out, ", %d of %d experts of %d a token (%.3fM active parameters)",
-                m->experts_per_token, m->experts, m->expert_ffn,
-                (double)pl_model_count(m).n_active_params / 1e6);
+        snprintf(experts, sizeof experts,
+                 ", %d of %d experts of %d a token (%.3fM active parameters)",
+                 m->experts_per_token, m->experts, m->expert_ffn,
+                 (double)pl_model_count(m).n_active_params / 1e6);
+    pl_text_wrap(out, "model", INDENT,
+                 "%.3fM parameters: %d layers, hidden %d, %d/%d heads, ffn %d, "
+                 "vocabulary %d, %s%s; %s",
+                 (double)pl_model_params(m) / 1e6, m->layers, m->hidden, m->heads,
+                 m->kv_heads, m->ffn, m->vocab, m->tied ? "tied" : "untied", experts,
+                 stages);
 }
 
 static void print_data(const struct pl_arm *arm, int n_seeds, FILE *out)
 {
     double tokens = tokens_per_update(arm->config);
-    fprintf(out,
-            "data        %s; %.0f tokens per update, %lld updates = %.3gM tokens; %d "
-            "seed%s\n",
-            data_text(arm->config), tokens, (long long)arm->versions.updates,
-            tokens * (double)arm->versions.updates / 1e6, n_seeds,
-            n_seeds == 1 ? "" : "s");
+    pl_text_wrap(out, "data", INDENT,
+                 "%s; %.0f tokens per update, %lld updates = %.3gM tokens; %d seed%s",
+                 data_text(arm->config), tokens, (long long)arm->versions.updates,
+                 tokens * (double)arm->versions.updates / 1e6, n_seeds,
+                 n_seeds == 1 ? "" : "s");
 }
 
 /* A problem without data: its loss is exact, and of no tokens. */
-static void print_problem(const struct pl_arm *arm, FILE *out)
+static void print_problem(const struct pl_arm *arm, const char *stages, FILE *out)
 {
     const struct pl_problem_type *type = pl_setup_problem_type(arm->config);
-    fprintf(out, "problem     %s: %s", type->name, type->summary);
+    char minimum[32] = "", L[32] = "";
     if (isfinite(arm->known.minimum))
-        fprintf(out, "; minimum %.6g", arm->known.minimum);
-    if (isfinite(arm->known.L)) fprintf(out, ", L %.6g", arm->known.L);
+        snprintf(minimum, sizeof minimum, "; minimum %.6g", arm->known.minimum);
+    if (isfinite(arm->known.L)) snprintf(L, sizeof L, ", L %.6g", arm->known.L);
+    pl_text_wrap(out, "problem", INDENT, "%s: %s%s%s; %s", type->name, type->summary,
+                 minimum, L, stages);
 }
 
 /* Every rule of the run with its settings, once. */
@@ -89,7 +98,7 @@ static void print_rules(const struct pl_experiment *e, FILE *out)
         bool seen = false;
         texts[i] = pl_setup_optim_text(&o);
         for (int k = 0; k < i; k++) seen |= !strcmp(texts[k], texts[i]);
-        if (!seen) fprintf(out, "%-11s %s\n", i ? "" : "optimizer", texts[i]);
+        if (!seen) pl_text_wrap(out, i ? "" : "optimizer", INDENT, "%s", texts[i]);
     }
     for (int i = 0; i < e->n_arms; i++) free(texts[i]);
     free(texts);
@@ -100,16 +109,14 @@ void pl_report_heading(const struct pl_report *r, FILE *out)
     const struct pl_experiment *e = r->experiment;
     const struct pl_arm *arm = &e->arms[0];
     const bool model = pl_report_on_data(r);
-    char chunks[40] = "";
+    char stages[80], chunks[40] = "";
     if (arm->versions.stages != arm->sim.schedule.shape.P)
         snprintf(chunks, sizeof chunks, " of %d model chunks",
                  arm->versions.stages / arm->sim.schedule.shape.P);
-    fprintf(out, "%s\n", pl_config_title(e->config));
-    if (model)
-        print_model(arm, out);
-    else
-        print_problem(arm, out);
-    fprintf(out, "; P = %d stages%s\n", arm->sim.schedule.shape.P, chunks);
+    snprintf(stages, sizeof stages, "P = %d stages%s", arm->sim.schedule.shape.P,
+             chunks);
+    pl_text_wrap(out, "", 0, "%s", pl_config_title(e->config));
+    (model ? print_model : print_problem)(arm, stages, out);
     if (model)
         print_data(arm, e->n_seeds, out);
     else
@@ -121,9 +128,10 @@ void pl_report_heading(const struct pl_report *r, FILE *out)
                 e->n_seeds == 1 ? "" : "s");
     print_costs(arm, out);
     print_rules(e, out);
-    fprintf(out,
-            "units       tau in optimizer updates (steady mean, stage 0 .. stage P-1); "
-            "loss %s stored iterate x; bubble = 1 - busiest device's work / step\n\n",
-            model ? "in nats per token on\n            validation data at the"
-                  : "exact, at the\n           ");
+    pl_text_wrap(
+        out, "units", INDENT,
+        "tau in optimizer updates (steady mean, stage 0 .. stage P-1); loss %s "
+        "stored iterate x; bubble = 1 - busiest device's work / step",
+        model ? "in nats per token on validation data at the" : "exact, at the");
+    putc('\n', out);
 }

@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "base/mem.h"
 #include "cli/report.h"
+#include "cli/text_table.h"
 
 static const struct pl_arm *arm_of(const struct pl_report *r,
                                    const struct pl_row_report *w)
@@ -21,17 +22,6 @@ static void print_tau(const struct pl_row_report *row, char *text, size_t n)
         snprintf(text, n, "%.3g", row->tau_first);
     else
         snprintf(text, n, "%.3g..%.3g", row->tau_first, row->tau_last);
-}
-
-/* Columns of losses and gaps. */
-static int loss_width(const struct pl_report *r)
-{
-    return pl_report_on_data(r) ? 16 : 20;
-}
-
-static int gap_width(const struct pl_report *r)
-{
-    return pl_report_on_data(r) ? 19 : 21;
 }
 
 /* A gap is between runs on the same tokens; longer runs only serve the annealed time.
@@ -56,66 +46,112 @@ static void print_gap(const struct pl_report *r, const struct pl_row_report *row
                  pl_report_loss(r, row->gap_half, 4, half));
 }
 
-static void print_reach(const struct pl_report *r, const struct pl_row_report *row,
-                        char *text, size_t n)
+static void print_loss(const struct pl_report *r, const struct pl_row_report *row,
+                       char *text, size_t n)
 {
-    char a[32], loss[32];
-    if (!isnan(row->reach_s))
-        snprintf(text, n, "%s", pl_units_format_time(row->reach_s, a, sizeof a));
-    else if (!isfinite(r->rows[row->baseline].mean)) /* diverged, or not evaluated */
-        snprintf(text, n, "-");
+    char a[32], b[32];
+    if (row->diverged)
+        snprintf(text, n, "diverged (%d of %d)", row->diverged, r->experiment->n_seeds);
+    else if (isnan(row->mean))
+        snprintf(text, n, "not evaluated");
+    else if (r->experiment->n_seeds == 1)
+        snprintf(text, n, "%s", pl_report_loss(r, row->mean, 4, a));
     else
-        snprintf(text, n, "not reached in %s (loss %s)",
-                 pl_units_format_time(row->end_s, a, sizeof a),
-                 pl_report_loss(r, row->mean, 3, loss));
+        snprintf(text, n, "%s sd %s", pl_report_loss(r, row->mean, 4, a),
+                 pl_report_loss(r, row->sd, 4, b));
 }
 
-/* A dash where the run is too short for a steady window. */
-static void print_steady(const struct pl_row_report *row, FILE *out)
+/* The floor under gaps: the same arm with another seed. */
+static void print_noise(const struct pl_report *r, const struct pl_row_report *row,
+                        struct pl_text_table *t)
 {
-    char step[32];
-    if (isnan(row->step_s))
-        fprintf(out, "%9s %8s", "-", "-");
-    else
-        fprintf(out, "%9s %6.1f %%",
-                pl_units_format_time(row->step_s, step, sizeof step),
-                100 * row->bubble_steady);
+    char rms[32];
+    pl_text_cell(t, "  with another seed");
+    for (int i = 0; i < 4; i++) pl_text_cell(t, "\"");
+    pl_text_cell(t, "rms %s", pl_report_loss(r, row->noise, 4, rms));
+    pl_text_cell(t, "%s", "");
 }
 
 static void print_row(const struct pl_report *r, const struct pl_row_report *row,
-                      FILE *out)
+                      bool alone, struct pl_text_table *t)
 {
-    const struct pl_arm *arm = arm_of(r, row);
-    char tau[32], loss[80], gap[80], share[16] = "", reach[80], equal[160] = "";
-    char at[32], a[32], b[32];
+    char tau[32], loss[80], gap[80] = "", step[32];
     print_tau(row, tau, sizeof tau);
-    print_gap(r, row, gap, sizeof gap);
-    print_reach(r, row, reach, sizeof reach);
-    if (row->diverged)
-        snprintf(loss, sizeof loss, "diverged (%d of %d)", row->diverged,
-                 r->experiment->n_seeds);
-    else if (isnan(row->mean))
-        snprintf(loss, sizeof loss, "not evaluated");
-    else if (r->experiment->n_seeds == 1)
-        pl_report_loss(r, row->mean, 4, loss);
+    print_loss(r, row, loss, sizeof loss);
+    if (!alone) print_gap(r, row, gap, sizeof gap);
+    pl_text_cell(t, "%s", arm_of(r, row)->name);
+    if (isnan(row->step_s)) { /* the run is too short for a steady window */
+        pl_text_cell(t, "-");
+        pl_text_cell(t, "-");
+    } else {
+        pl_text_cell(t, "%s", pl_units_format_time(row->step_s, step, sizeof step));
+        pl_text_cell(t, "%.1f %%", 100 * row->bubble_steady);
+    }
+    pl_text_cell(t, "%s", tau);
+    pl_text_cell(t, "%s", loss);
+    pl_text_cell(t, "%s", gap);
+    if (isnan(row->recovered))
+        pl_text_cell(t, "%s", "");
     else
-        snprintf(loss, sizeof loss, "%s sd %s", pl_report_loss(r, row->mean, 4, a),
-                 pl_report_loss(r, row->sd, 4, b));
-    if (!isnan(row->recovered))
-        snprintf(share, sizeof share, "%.0f %%", 100 * row->recovered);
-    if (row->arm != row->baseline && !isnan(row->mean))
-        snprintf(equal, sizeof equal, "%s: %s, %s %s",
-                 pl_units_format_time(row->equal_s, at, sizeof at),
-                 pl_report_loss(r, row->equal_loss, 3, a), r->rows[row->baseline].label,
-                 pl_report_loss(r, row->equal_baseline, 3, b));
-    fprintf(out, "%-22s ", arm->name);
-    print_steady(row, out);
-    fprintf(out, " %-8s %-*s %-*s %6s  %-35s %s\n", tau, loss_width(r), loss,
-            gap_width(r), gap, share, reach, equal);
-    if (isnan(row->noise)) return;
-    snprintf(gap, sizeof gap, "rms %s", pl_report_loss(r, row->noise, 4, a));
-    fprintf(out, "%-22s %9s %8s %-8s %-*s %s\n", "  with another seed", "\"", "\"",
-            "\"", loss_width(r), "\"", gap);
+        pl_text_cell(t, "%.0f %%", 100 * row->recovered);
+    if (!isnan(row->noise)) print_noise(r, row, t);
+}
+
+static void print_losses(const struct pl_report *r, bool alone, FILE *out)
+{
+    struct pl_text_table *t = pl_text_table_new();
+    pl_text_table_column(t, "arm", true, 0);
+    pl_text_table_column(t, "step", false, 0);
+    pl_text_table_column(t, "bubble", false, 0);
+    pl_text_table_column(t, "tau", true, 0);
+    pl_text_table_column(t, "loss", true, 0);
+    pl_text_table_column(t, "gap", true, 0);
+    pl_text_table_column(t, "recov.", false, 0);
+    bool short_run = false;
+    for (int i = 0; i < r->n; i++) {
+        print_row(r, &r->rows[i], alone, t);
+        short_run |= isnan(r->rows[i].step_s);
+    }
+    pl_text_table_print(t, NULL, out);
+    if (short_run)
+        fputs("-: too few updates for a steady step, bubble and tau (see "
+              "pipelag-sim(1))\n",
+              out);
+}
+
+/* Arms against their baselines in simulated time. */
+static void print_times(const struct pl_report *r, FILE *out)
+{
+    struct pl_text_table *t = pl_text_table_new();
+    char a[32], loss[32];
+    pl_text_table_column(t, "time to the baseline's loss", true, 0);
+    pl_text_table_column(t, "", true, 0);
+    pl_text_table_column(t, "at equal time", false, 0);
+    pl_text_table_column(t, "loss", false, 0);
+    pl_text_table_column(t, "baseline's loss", false, 0);
+    for (int i = 0; i < r->n; i++) {
+        const struct pl_row_report *row = &r->rows[i];
+        const struct pl_row_report *base = &r->rows[row->baseline];
+        pl_text_cell(t, "  %s", arm_of(r, row)->name);
+        if (!isnan(row->reach_s))
+            pl_text_cell(t, "%s%s", pl_units_format_time(row->reach_s, a, sizeof a),
+                         row->arm == row->baseline ? " (its whole run)" : "");
+        else if (!isfinite(base->mean)) /* diverged, or not evaluated */
+            pl_text_cell(t, "-");
+        else
+            pl_text_cell(t, "not reached in %s (loss %s)",
+                         pl_units_format_time(row->end_s, a, sizeof a),
+                         pl_report_loss(r, row->mean, 3, loss));
+        if (row->arm == row->baseline || isnan(row->mean)) {
+            pl_text_note(t, "");
+            continue;
+        }
+        pl_text_cell(t, "%s", pl_units_format_time(row->equal_s, a, sizeof a));
+        pl_text_cell(t, "%s", pl_report_loss(r, row->equal_loss, 3, loss));
+        pl_text_cell(t, "%s", pl_report_loss(r, row->equal_baseline, 3, loss));
+    }
+    putc('\n', out);
+    pl_text_table_print(t, NULL, out);
 }
 
 static void print_annealed(const struct pl_report *r, FILE *out)
@@ -144,12 +180,12 @@ static void print_annealed(const struct pl_report *r, FILE *out)
 
 void pl_report_print(const struct pl_report *r, FILE *out)
 {
+    bool alone = true; /* nothing is compared */
+    for (int i = 0; i < r->n; i++) alone &= r->rows[i].baseline == i;
     pl_report_heading(r, out);
-    fprintf(out, "%-22s %9s %8s %-8s %-*s %-*s %6s  %-35s %s\n", "arm", "step",
-            "bubble", "tau", loss_width(r), "loss", gap_width(r), "gap", "recov.",
-            "time to baseline's loss", "loss at equal time");
-    for (int i = 0; i < r->n; i++) print_row(r, &r->rows[i], out);
-    pl_report_notes(r, out);
+    print_losses(r, alone, out);
+    if (!alone) print_times(r, out);
+    pl_report_notes(r, alone, out);
     print_annealed(r, out);
 }
 

@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "base/units.h"
 #include "cli/sweep.h"
+#include "cli/text_table.h"
 
 static bool is_refused(const struct pl_sweep_view *view, int64_t row)
 {
@@ -37,37 +38,22 @@ static char *cell_text(const struct pl_sweep_column *column, int64_t row)
     return pl_printf(fabs(v) >= 1000 ? "%.0f" : "%.4g", v);
 }
 
-/* Widest cell of each shown column, its name included; caller frees. */
-static int *measure(const struct pl_sweep_answer *a)
+/* The reason of a refused point stands in the place of its results, or in a column of
+ * its own where that is asked for. */
+static void add_row(const struct pl_sweep_view *view, int64_t row,
+                    struct pl_text_table *t)
 {
-    int *width = PL_NEW(a->view->n_columns, int);
-    for (int c = 0; c < a->view->n_columns; c++) {
-        const struct pl_sweep_column *column = &a->view->columns[c];
+    const struct pl_sweep_column *status = &view->columns[view->n_columns - 1];
+    const bool instead = is_refused(view, row) && !status->shown;
+    for (int c = 0; c < view->n_columns - 1; c++) {
+        const struct pl_sweep_column *column = &view->columns[c];
         if (!column->shown) continue;
-        width[c] = (int)strlen(column->label);
-        for (int64_t i = 0; i < a->n; i++) {
-            char *text = cell_text(column, a->rows[i]);
-            if ((int)strlen(text) > width[c]) width[c] = (int)strlen(text);
-            free(text);
-        }
-    }
-    return width;
-}
-
-static void print_row(const struct pl_sweep_view *view, int64_t row, const int *width,
-                      FILE *out)
-{
-    const char *gap = "";
-    for (int c = 0; c < view->n_columns; c++) {
-        if (!view->columns[c].shown) continue;
-        char *text = cell_text(&view->columns[c], row);
-        fprintf(out, "%s%*s", gap, view->columns[c].text ? -width[c] : width[c], text);
-        gap = "  ";
+        if (instead && !column->type->optional) break; /* not a swept key */
+        char *text = cell_text(column, row);
+        pl_text_cell(t, "%s", text);
         free(text);
     }
-    if (is_refused(view, row) && !view->columns[view->n_columns - 1].shown)
-        fprintf(out, "  %s", view->columns[view->n_columns - 1].text[row]);
-    fputc('\n', out);
+    pl_text_note(t, instead || status->shown ? status->text[row] : "");
 }
 
 static void print_meanings(const struct pl_sweep_view *view, FILE *out)
@@ -80,9 +66,9 @@ static void print_meanings(const struct pl_sweep_view *view, FILE *out)
             bool is_short = strcmp(column->label, type->name) != 0;
             if (!column->shown) continue;
             if (pass)
-                fprintf(out, "%-*s  %s%s%s\n", width, column->label,
-                        is_short ? type->name : "", is_short ? ": " : "",
-                        type->long_name);
+                pl_text_wrap(out, column->label, width + 2, "%s%s%s",
+                             is_short ? type->name : "", is_short ? ": " : "",
+                             type->long_name);
             else if ((int)strlen(column->label) > width)
                 width = (int)strlen(column->label);
         }
@@ -90,17 +76,16 @@ static void print_meanings(const struct pl_sweep_view *view, FILE *out)
 
 void pl_sweep_print_text(const struct pl_sweep_answer *a, FILE *out)
 {
-    int *width = measure(a);
-    const char *gap = "";
-    for (int c = 0; c < a->view->n_columns; c++) {
-        if (!a->view->columns[c].shown) continue;
-        fprintf(out, "%s%*s", gap, a->view->columns[c].text ? -width[c] : width[c],
-                a->view->columns[c].label);
-        gap = "  ";
+    struct pl_text_table *t = pl_text_table_new();
+    const int last = a->view->n_columns - 1; /* the status */
+    for (int c = 0; c <= last; c++) {
+        const struct pl_sweep_column *column = &a->view->columns[c];
+        if (column->shown || c == last)
+            pl_text_table_column(t, column->shown ? column->label : "", column->text,
+                                 column->rank);
     }
-    fputc('\n', out);
-    for (int64_t i = 0; i < a->n; i++) print_row(a->view, a->rows[i], width, out);
-    free(width);
+    for (int64_t i = 0; i < a->n; i++) add_row(a->view, a->rows[i], t);
+    pl_text_table_print(t, "--csv and --json have all", out);
     fputc('\n', out);
     print_meanings(a->view, out);
     int64_t refused = count_refused(a->view);

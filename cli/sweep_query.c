@@ -27,9 +27,8 @@ struct pl_sweep_order {
 
 /* The columns */
 
-enum { HIDDEN, SHOWN_ALWAYS, SHOWN_WHERE_IT_EXISTS };
-
-static int is_shown(const char *name)
+/* As in traces/sweep.h; swept keys: 1. */
+static int shown(const char *name)
 {
 #define SHOWN(id, unit, shown, long_name) {#id, shown},
     static const struct {
@@ -39,7 +38,7 @@ static int is_shown(const char *name)
 #undef SHOWN
     for (size_t i = 0; i < sizeof results / sizeof *results; i++)
         if (!strcmp(results[i].name, name)) return results[i].shown;
-    return strcmp(name, PL_SWEEP_STATUS) != 0; /* a swept key */
+    return strcmp(name, PL_SWEEP_STATUS) != 0;
 }
 
 static struct pl_sweep_column *add(struct pl_sweep_view *view,
@@ -48,8 +47,7 @@ static struct pl_sweep_column *add(struct pl_sweep_view *view,
     view->columns =
         pl_grow(view->columns, (size_t)view->n_columns + 1, sizeof *view->columns);
     struct pl_sweep_column *column = &view->columns[view->n_columns++];
-    *column = (struct pl_sweep_column){.type = type,
-                                       .shown = is_shown(type->name) == SHOWN_ALWAYS};
+    *column = (struct pl_sweep_column){.type = type};
     return column;
 }
 
@@ -121,9 +119,10 @@ int pl_sweep_view_new(const struct pl_trace *t, const char *path,
         column->f64 = f64;
         column->text = text;
         out->n = i64 ? n[0] : f64 ? n[1] : n[2];
+        column->shown = !f64 && shown(c->name);
         for (int64_t i = 0; f64 && i < n[1] && !column->shown; i++)
-            column->shown =
-                is_shown(c->name) == SHOWN_WHERE_IT_EXISTS && !isnan(f64[i]);
+            column->shown = !isnan(f64[i]) && shown(c->name);
+        if (column->shown) column->rank = shown(c->name) - 1;
     }
     label_columns(out);
     if (out->n_columns) return 0;
@@ -155,6 +154,7 @@ static int want_column(struct pl_sweep_view *view, const char *option, const cha
     *column = find_column(view, name);
     if (*column >= 0) {
         view->columns[*column].shown = true;
+        view->columns[*column].rank = 0;
         return 0;
     }
     const char **names = PL_NEW(view->n_columns + 1, const char *);

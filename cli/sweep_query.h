@@ -13,6 +13,7 @@ struct pl_sweep_column {
     const struct pl_column *type;
     char label[48]; /* short name where no other column has it: see label_columns */
     bool shown;     /* in the text table */
+    int rank;       /* the highest are left out first, 0 never */
     /* [n]; one of them, by type */
     const int64_t *i64;
     const double *f64;
@@ -43,7 +44,7 @@ struct pl_sweep_query {
 /* where: "bubble<0.1 and schedule.name=zb-*"; comparisons < <= > >= = != of a column
  * with a number, a duration, another column, or a text (a pattern with * and ?). sort:
  * "schedule.stages,-step_s", - for descending. A column goes by its name or label.
- * Either may be NULL. Columns that are asked for are shown. Errors: PL_EUSAGE naming
+ * Either may be NULL. Columns that are asked for are shown in any case. Errors: PL_EUSAGE naming
  * the option; nearest column. */
 int pl_sweep_query_new(struct pl_sweep_view *view, const char *where, const char *sort,
                        struct pl_sweep_query *out);

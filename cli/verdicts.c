@@ -4,6 +4,9 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "cli/text_table.h"
+
+enum { INDENT = 14 }; /* of what stands behind "verdict:" */
 
 struct pl_verdict *pl_verdicts_of(const struct pl_report *report, int *n)
 {
@@ -17,6 +20,15 @@ struct pl_verdict *pl_verdicts_of(const struct pl_report *report, int *n)
     pl_claims_judge(&input, verdicts);
     free(arms);
     return verdicts;
+}
+
+/* "10 a statement (its source)" */
+static void print_claim(int number, const char *statement, const char *between,
+                        const char *more, const char *after, FILE *out)
+{
+    char label[16];
+    snprintf(label, sizeof label, "%2d", number);
+    pl_text_wrap(out, label, 3, "%s%s%s%s", statement, between, more, after);
 }
 
 void pl_verdicts_print(const struct pl_verdict *verdicts, int n, FILE *out)
@@ -33,16 +45,16 @@ void pl_verdicts_print(const struct pl_verdict *verdicts, int n, FILE *out)
     for (int i = 0; i < n; i++) {
         const struct pl_verdict *v = &verdicts[i];
         if (v->word == PL_NOT_TESTED) continue;
-        fprintf(out,
-                "%2d %s (%s)\n     theirs:  %s\n     ours:    %s\n     verdict: %s\n",
-                i + 1, v->statement, v->source, v->published, v->measured,
-                pl_words[v->word]);
+        print_claim(i + 1, v->statement, " (", v->source, ")", out);
+        pl_text_wrap(out, "     theirs:", INDENT, "%s", v->published);
+        pl_text_wrap(out, "     ours:", INDENT, "%s", v->measured);
+        pl_text_wrap(out, "     verdict:", INDENT, "%s", pl_words[v->word]);
     }
     if (untested) fprintf(out, "\nClaims not tested, and why:\n");
     for (int i = 0; i < n; i++)
         if (verdicts[i].word == PL_NOT_TESTED)
-            fprintf(out, "%2d %s: %s\n", i + 1, verdicts[i].statement,
-                    verdicts[i].measured);
+            print_claim(i + 1, verdicts[i].statement, ": ", verdicts[i].measured, "",
+                        out);
 }
 
 void pl_verdicts_json(const struct pl_verdict *verdicts, int n, struct pl_json *json)

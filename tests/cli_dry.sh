@@ -17,8 +17,8 @@ number() { # KEY: its first value in out
 }
 
 mkdir empty && (cd empty && run 0 "$PIPELAG" run ../tiny.yaml --dry-run && test -z "$(ls)") &&
-    grep -q '^sync  *1f1b  *2  *4  *4 global  *8 0 ' out &&
-    grep -q '^2bw  *2bw  *2  *4  *4 global  *8 1 ' out &&
+    grep -q '^sync  *1f1b  *2  *4  *4  *global  *8  0 ' out &&
+    grep -q '^2bw  *2bw  *2  *4  *4  *global  *8  1 ' out &&
     grep -q '^schedule.microbatches: 4$' out && grep -q '^2 runs, . at a time: .* are free' out
 ok $? 'a dry run prints keys, schedules, delays and memory, and writes nothing'
 

@@ -49,7 +49,7 @@ cp out before && run 0 $PIPELAG run run.yaml -o run.h5 --force --set train.repla
   [ "$(sed -n '/^sync/s/  */ /gp' out | cut -d' ' -f1-7)" = \
     "$(sed -n '/^sync/s/  */ /gp' before | cut -d' ' -f1-7)" ]
 ok $? "balance is per microbatch: replayed one by one, the printed loss is the same"
-grep -q '^model .*, 2 of 8 experts of 24 a token (0\.[0-9]*M active parameters)' out
+whole out | grep -q '^model .*, 2 of 8 experts of 24 a token (0\.[0-9]*M active parameters)'
 ok $? "the heading counts what is active"
 run 0 $PIPELAG run run.yaml -o run.h5 --force --set model.router_bias_rate=0 && ! cmp -s out before
 ok $? "the rate of the selection biases matters"

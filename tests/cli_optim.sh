@@ -28,7 +28,7 @@ for rule in $rules; do
 done
 
 # The printed settings are those in force: given explicitly they change nothing.
-sed -n 's/^optimizer   mars: //p' mars.txt | tr , '\n' | while read -r key value; do
+whole mars.txt | sed -n 's/^optimizer   mars: //p' | tr , '\n' | while read -r key value; do
   echo "--set optimizer.$key=$value"
 done > given
 train again --set optimizer.name=mars $(cat given); ok $? "mars with its defaults written out"

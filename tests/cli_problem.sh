@@ -29,7 +29,7 @@ $PIPELAG trace check q.h5 > /dev/null && test -s q-curves.svg; ok $? "trace and 
 
 # known numbers are attributes of the trace, whole in the table
 $PIPELAG run q.yaml -o n.h5 --set problem.cols=4 --set problem.rotation=0.5 > n.txt 2> n.err
-grep -q 'minimum 0, L 1; P = 4' n.txt; ok $? "minimum and smoothness are said"
+whole n.txt | grep -q 'minimum 0, L 1; P = 4'; ok $? "minimum and smoothness are said"
 if command -v h5dump > /dev/null; then
   h5dump -a /arms/2bw/L_lmo n.h5 | grep -q "(0): $(awk 'BEGIN {
     for (i = 0; i < 4; i++) L += 4 * 10^(-i/7); printf "%.3f", L }' | cut -c -5)"
@@ -45,7 +45,7 @@ kind() { # NAME TEXT ARGS...: trains under delay, the same bytes again, and the 
   name=$1 text=$2; shift 2
   run 0 $PIPELAG run q.yaml -o $name.h5 --set problem.name=$name --set seeds=3,4 \
     --set optimizer.lr=0.1 --set train.eval_every=60 "$@" && cp out $name.txt &&
-    grep -q "^problem     $name.*$text" $name.txt && ! grep -q diverged $name.txt &&
+    whole $name.txt | grep -q "^problem     $name.*$text" && ! grep -q diverged $name.txt &&
     $PIPELAG trace check $name.h5 > /dev/null
   ok $? "$name trains"
   $PIPELAG run q.yaml -o again.h5 --set problem.name=$name --set seeds=3,4 \
@@ -68,7 +68,7 @@ run 0 $PIPELAG run q.yaml -o p.h5 --set problem.name=mlp --set schedule.name=pip
   --set arms.only=sync --set schedule.microbatches=1 --set optimizer.name=muon
 ok $? "per-stage delays and muon"
 run 0 $PIPELAG run q.yaml -o r.h5 --set cost.type=roofline --set cluster.preset=dgx-a100-80 \
-  --set model.layers=4 && grep -q 'of model.*, which is not trained' out
+  --set model.layers=4 && whole out | grep -q 'of model.*, which is not trained'
 ok $? "the time of a model, the losses of a quadratic"
 
 bad() { # TEXT NAME ARGS...

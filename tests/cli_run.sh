@@ -30,7 +30,7 @@ grep -q 'iterates .*adamw+2bw-ef' a.txt; ok $? "both iterates are printed"
 awk '/^adamw\+sync / { loss = $7 } /^bits\/byte   adamw\+sync / { sub(",", "", $3); bits = $3 }
   END { exit !(bits > 0 && (bits - loss / log(2)) ^ 2 < 1e-7) }' a.txt
 ok $? "bits per byte of text are printed"
-grep -q 'clip.scope .*adamw+2bw.*; stage: adamw+pipedream' a.txt; ok $? "clipping scopes are named"
+whole a.txt | grep -q 'clip.scope .*adamw+2bw.*; stage: adamw+pipedream'; ok $? "clipping scopes are named"
 grep -q 'scaled .*adamw+pipedream: one microbatch is 8 times' a.txt; ok $? "scaled costs are named"
 grep -q '^     verdict: \(direction only\|within noise\)$' a.txt
 ok $? "claims have verdicts, with two seeds none better than direction only"

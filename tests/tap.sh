@@ -31,4 +31,10 @@ run() {
     return 1
 }
 
+# whole FILE: its lines, those of `run` that are broken for width put together again.
+whole() {
+    awk '/^            [^ ]/ { line = line " " substr($0, 13); next }
+        NR > 1 { print line } { line = $0 } END { print line }' "$1"
+}
+
 done_testing() { echo "1..$tap_n"; }
