@@ -32,6 +32,8 @@ static struct pool pool = {.wanted = 1,
                            .work = PTHREAD_COND_INITIALIZER,
                            .done = PTHREAD_COND_INITIALIZER};
 
+static _Thread_local bool inside; /* a part */
+
 static inline void pause_briefly(void)
 {
 #ifdef __x86_64__
@@ -43,6 +45,7 @@ static inline void pause_briefly(void)
 static void run_parts(void)
 {
     int left = atomic_load(&pool.left);
+    inside = true;
     while (left > 0) {
         if (!atomic_compare_exchange_weak(&pool.left, &left, left - 1)) continue;
         pool.part(pool.context, pool.n - left);
@@ -53,6 +56,7 @@ static void run_parts(void)
         }
         left = atomic_load(&pool.left);
     }
+    inside = false;
 }
 
 static void *thread_main(void *unused)
@@ -115,7 +119,7 @@ void pl_pool_threads_set(int n)
 
 int pl_pool_threads(void)
 {
-    return pool.wanted;
+    return inside ? 1 : pool.wanted;
 }
 
 int pl_pool_cores(void)
@@ -139,7 +143,7 @@ static void wait_until_done(void)
 
 void pl_pool_for(int n, void (*part)(void *context, int i), void *context)
 {
-    if (n < 2 || pool.wanted < 2 || atomic_exchange(&pool.busy, true)) {
+    if (n < 2 || pl_pool_threads() < 2 || atomic_exchange(&pool.busy, true)) {
         for (int i = 0; i < n; i++) part(context, i);
         return;
     }

@@ -14,7 +14,7 @@ enum { PL_POOL_MOST = 256 };
 /* Threads of the loops to come, the caller included; 1 (the initial state) starts none.
  * Stops the threads there are when the number changes. Not inside a loop. */
 void pl_pool_threads_set(int n);
-int pl_pool_threads(void);
+int pl_pool_threads(void); /* inside a part 1 */
 /* Cores that this process may run on, at least 1. */
 int pl_pool_cores(void);
 

@@ -109,12 +109,32 @@ int pl_cuda_syrk(bool ta, int n, int k, float alpha, const float *A, int lda,
     return mirror(1, n, C, ldc, 0);
 }
 
+/* Matrices (M,N) with rows ld apart, `stride` apart. */
+static __global__ void place_kernel(int count, int M, int N, const float *from,
+                                    float *to, int ld, size_t stride)
+{
+    size_t size = (size_t)M * (size_t)N;
+    for (size_t e = pl_thread(); e < (size_t)count * size; e += pl_threads()) {
+        size_t i = e % size / (size_t)N, j = e % (size_t)N;
+        size_t at = e / size * stride + i * (size_t)ld + j;
+        to[at] = from[at];
+    }
+}
+
+/* cuBLAS adds to what is in C. */
 int pl_cuda_gemm_batch(int count, bool ta, bool tb, int M, int N, int K, float alpha,
                        const float *A, int lda, size_t stride_a, const float *B,
-                       int ldb, size_t stride_b, float beta, float *C, int ldc,
-                       size_t stride_c)
+                       int ldb, size_t stride_b, float beta, const float *addend,
+                       float *C, int ldc, size_t stride_c)
 {
     if (!count || !M || !N) return 0;
+    if (beta != 0 && addend != C) {
+        size_t elements = (size_t)count * (size_t)M * (size_t)N;
+        PL_LAUNCH(place_kernel, pl_cuda_blocks(elements, PL_BLOCKS_MAX), PL_BLOCK, 0,
+                  count, M, N, addend, C, ldc, stride_c);
+        int rc = pl_cuda_launched("gemm_batch");
+        if (rc) return rc;
+    }
     if (count == 1)
         return pl_cuda_gemm(ta, tb, M, N, K, alpha, A, lda, B, ldb, beta, C, ldc);
     cublasStatus_t status = cublasSgemmStridedBatched(
@@ -129,17 +149,17 @@ int pl_cuda_gemm_batch(int count, bool ta, bool tb, int M, int N, int K, float a
 /* cuBLAS has no batch of these (nor, it seems, one in tf32): products of whole blocks
  * on and under the diagonal. */
 int pl_cuda_syrk_batch(int count, bool ta, int n, int k, float alpha, const float *A,
-                       int lda, size_t stride_a, float beta, float *C, int ldc,
-                       size_t stride_c)
+                       int lda, size_t stride_a, float beta, const float *addend,
+                       float *C, int ldc, size_t stride_c)
 {
     enum { SIDE = 256 };
     if (!count || !n) return 0;
     for (int j = 0; j < n; j += SIDE) {
         const float *a = A + (size_t)j * (ta ? 1 : (size_t)lda);
-        float *c = C + (size_t)j * (size_t)ldc + j;
+        const size_t at = (size_t)j * (size_t)ldc + (size_t)j;
         int rc = pl_cuda_gemm_batch(count, ta, !ta, n - j, n - j < SIDE ? n - j : SIDE,
                                     k, alpha, a, lda, stride_a, a, lda, stride_a, beta,
-                                    c, ldc, stride_c);
+                                    addend + at, C + at, ldc, stride_c);
         if (rc) return rc;
     }
     return mirror(count, n, C, ldc, stride_c);

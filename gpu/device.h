@@ -152,13 +152,16 @@ struct pl_device {
      * mirrored, so C is symmetric to the bit; beta = 0 never reads C. */
     int (*syrk)(bool ta, int n, int k, float alpha, const float *A, int lda, float beta,
                 float *C, int ldc);
-    /* `count` of them: matrix i begins i strides (floats) after A, B and C. */
+    /* `count` of them, beta times the addend in place of C, which is laid out as C: C
+     * itself or an array apart from it. Matrix i begins i strides (floats) after A, B,
+     * C and addend. */
     int (*gemm_batch)(int count, bool ta, bool tb, int M, int N, int K, float alpha,
                       const float *A, int lda, size_t stride_a, const float *B, int ldb,
-                      size_t stride_b, float beta, float *C, int ldc, size_t stride_c);
+                      size_t stride_b, float beta, const float *addend, float *C,
+                      int ldc, size_t stride_c);
     int (*syrk_batch)(int count, bool ta, int n, int k, float alpha, const float *A,
-                      int lda, size_t stride_a, float beta, float *C, int ldc,
-                      size_t stride_c);
+                      int lda, size_t stride_a, float beta, const float *addend,
+                      float *C, int ldc, size_t stride_c);
     /* y = x rounded to bf16 (nearest, ties to even), n elements; y may be x. */
     int (*round_bf16)(size_t n, const float *x, float *y);
 

@@ -7,6 +7,7 @@
 #define HOST(name) pl_avx2_##name
 enum { LANES = 8, TILE_ROWS = 6 };
 #include "gpu/host_pack.h"
+#include "gpu/host_tile.h"
 #include "gpu/host_gemm.h"
 #include "gpu/host_math.h"
 #include "gpu/host_layers.h"

@@ -8,6 +8,7 @@
 #define HOST(name) pl_avx512_##name
 enum { LANES = 16, TILE_ROWS = 12 };
 #include "gpu/host_pack.h"
+#include "gpu/host_tile.h"
 #include "gpu/host_gemm.h"
 #include "gpu/host_math.h"
 #include "gpu/host_layers.h"

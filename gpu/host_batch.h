@@ -4,11 +4,11 @@
 #define PL_GPU_HOST_BATCH_H
 
 struct batch {
-    bool ta, tb, symmetric; /* symmetric: C = alpha op(A) op(A)^T + beta C */
+    bool ta, tb, symmetric; /* symmetric: op(B) = op(A)^T */
     int M, N, K, lda, ldb, ldc;
     size_t stride_a, stride_b, stride_c;
     float alpha, beta;
-    const float *A, *B;
+    const float *A, *B, *D;
     float *C;
 };
 
@@ -16,31 +16,32 @@ static void batch_part(void *context, int i)
 {
     const struct batch *p = context;
     const float *A = p->A + (size_t)i * p->stride_a;
+    const float *D = p->D + (size_t)i * p->stride_c;
     float *C = p->C + (size_t)i * p->stride_c;
     if (p->symmetric)
-        HOST(syrk)(p->ta, p->N, p->K, p->alpha, A, p->lda, p->beta, C, p->ldc);
+        syrk_to(p->ta, p->N, p->K, p->alpha, A, p->lda, p->beta, D, C, p->ldc);
     else
-        HOST(gemm)
-        (p->ta, p->tb, p->M, p->N, p->K, p->alpha, A, p->lda,
-         p->B + (size_t)i * p->stride_b, p->ldb, p->beta, C, p->ldc);
+        gemm_to(p->ta, p->tb, false, p->M, p->N, p->K, p->alpha, A, p->lda,
+                p->B + (size_t)i * p->stride_b, p->ldb, p->beta, D, C, p->ldc);
 }
 
 int HOST(gemm_batch)(int count, bool ta, bool tb, int M, int N, int K, float alpha,
                      const float *A, int lda, size_t stride_a, const float *B, int ldb,
-                     size_t stride_b, float beta, float *C, int ldc, size_t stride_c)
+                     size_t stride_b, float beta, const float *addend, float *C,
+                     int ldc, size_t stride_c)
 {
-    struct batch p = {ta,       tb,       false,    M,     N,    K, lda, ldb, ldc,
-                      stride_a, stride_b, stride_c, alpha, beta, A, B,   C};
+    struct batch p = {ta,       tb,       false,    M,     N,    K, lda, ldb,    ldc,
+                      stride_a, stride_b, stride_c, alpha, beta, A, B,   addend, C};
     pl_pool_for(count, batch_part, &p);
     return 0;
 }
 
 int HOST(syrk_batch)(int count, bool ta, int n, int k, float alpha, const float *A,
-                     int lda, size_t stride_a, float beta, float *C, int ldc,
-                     size_t stride_c)
+                     int lda, size_t stride_a, float beta, const float *addend,
+                     float *C, int ldc, size_t stride_c)
 {
-    struct batch p = {ta,       !ta, true,     n,     n,    k, lda,  0, ldc,
-                      stride_a, 0,   stride_c, alpha, beta, A, NULL, C};
+    struct batch p = {ta,       !ta, true,     n,     n,    k, lda,  0,      ldc,
+                      stride_a, 0,   stride_c, alpha, beta, A, NULL, addend, C};
     pl_pool_for(count, batch_part, &p);
     return 0;
 }

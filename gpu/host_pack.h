@@ -12,7 +12,8 @@
 
 enum { PANEL = 2 * LANES, LINE = 16 };
 
-/* A packed factor: panel p starts at at + p * stride, its rows are `step` apart. */
+/* A packed factor: panel p starts at at + p * stride, its rows are `step` apart, which
+ * is as wide as it is. */
 struct panels {
     const float *at;
     size_t stride, step;

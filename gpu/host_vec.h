@@ -9,6 +9,8 @@
 typedef float vec __attribute__((vector_size(4 * LANES)));
 typedef float loose_vec __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
 typedef int32_t lane_index __attribute__((vector_size(4 * LANES), may_alias));
+typedef int32_t loose_index
+    __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
 typedef uint32_t lane_bits __attribute__((vector_size(4 * LANES), may_alias));
 
 /* Element (i, k) is at[i * row + k * col]. */

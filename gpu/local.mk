@@ -8,7 +8,7 @@ noinst_LIBRARIES += %D%/libgpu.a
   %D%/ref_attention.c %D%/ref_blocks.c %D%/ref_moe.c \
   %D%/host_lapack.c %D%/host_lapack.h \
   %D%/host.c %D%/host.h %D%/host_base.c %D%/host_avx2.c %D%/host_avx512.c \
-  %D%/host_pack.h %D%/host_gemm.h %D%/host_math.h %D%/host_layers.h %D%/host_vector.h \
+  %D%/host_pack.h %D%/host_tile.h %D%/host_gemm.h %D%/host_math.h %D%/host_layers.h %D%/host_vector.h \
   %D%/host_blocks.h %D%/host_moe.h %D%/host_attention.h %D%/host_batch.h
 %C%_libgpu_a_CPPFLAGS = $(AM_CPPFLAGS) $(OPENBLAS_CFLAGS)
 %C%_libgpu_a_CFLAGS = $(AM_CFLAGS) -fopenmp-simd -fno-trapping-math -Wno-psabi

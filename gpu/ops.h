@@ -31,14 +31,14 @@
       (ta, n, k, alpha, A, lda, beta, C, ldc))                                         \
     X(p, gemm_batch, (int count, bool ta, bool tb, int M, int N, int K, float alpha,   \
                       const float *A, int lda, size_t stride_a, const float *B,        \
-                      int ldb, size_t stride_b, float beta, float *C, int ldc,         \
-                      size_t stride_c),                                                \
-      (count, ta, tb, M, N, K, alpha, A, lda, stride_a, B, ldb, stride_b, beta, C,     \
-       ldc, stride_c))                                                                 \
+                      int ldb, size_t stride_b, float beta, const float *addend,       \
+                      float *C, int ldc, size_t stride_c),                             \
+      (count, ta, tb, M, N, K, alpha, A, lda, stride_a, B, ldb, stride_b, beta,        \
+       addend, C, ldc, stride_c))                                                      \
     X(p, syrk_batch, (int count, bool ta, int n, int k, float alpha, const float *A,   \
-                      int lda, size_t stride_a, float beta, float *C, int ldc,         \
-                      size_t stride_c),                                                \
-      (count, ta, n, k, alpha, A, lda, stride_a, beta, C, ldc, stride_c))              \
+                      int lda, size_t stride_a, float beta, const float *addend,       \
+                      float *C, int ldc, size_t stride_c),                             \
+      (count, ta, n, k, alpha, A, lda, stride_a, beta, addend, C, ldc, stride_c))      \
     X(p, round_bf16, (size_t n, const float *x, float *y), (n, x, y))                  \
     X(p, adamw, (int count, const struct pl_adamw_tensor *list,                        \
                  const struct pl_adamw_args *args), (count, list, args))

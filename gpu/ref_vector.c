@@ -82,23 +82,35 @@ int pl_ref_syrk(bool ta, int n, int k, float alpha, const float *A, int lda, flo
     return 0;
 }
 
+static void put(int m, int n, const float *from, float *to, int ld)
+{
+    for (size_t i = 0; i < (size_t)m && from != to; i++)
+        memcpy(to + i * (size_t)ld, from + i * (size_t)ld, (size_t)n * sizeof *to);
+}
+
 int pl_ref_gemm_batch(int count, bool ta, bool tb, int M, int N, int K, float alpha,
                       const float *A, int lda, size_t stride_a, const float *B, int ldb,
-                      size_t stride_b, float beta, float *C, int ldc, size_t stride_c)
+                      size_t stride_b, float beta, const float *addend, float *C,
+                      int ldc, size_t stride_c)
 {
-    for (int i = 0; i < count; i++)
-        pl_ref_gemm(ta, tb, M, N, K, alpha, A + (size_t)i * stride_a, lda,
-                    B + (size_t)i * stride_b, ldb, beta, C + (size_t)i * stride_c, ldc);
+    for (size_t i = 0; i < (size_t)count; i++) {
+        float *c = C + i * stride_c;
+        if (beta != 0) put(M, N, addend + i * stride_c, c, ldc);
+        pl_ref_gemm(ta, tb, M, N, K, alpha, A + i * stride_a, lda, B + i * stride_b,
+                    ldb, beta, c, ldc);
+    }
     return 0;
 }
 
 int pl_ref_syrk_batch(int count, bool ta, int n, int k, float alpha, const float *A,
-                      int lda, size_t stride_a, float beta, float *C, int ldc,
-                      size_t stride_c)
+                      int lda, size_t stride_a, float beta, const float *addend,
+                      float *C, int ldc, size_t stride_c)
 {
-    for (int i = 0; i < count; i++)
-        pl_ref_syrk(ta, n, k, alpha, A + (size_t)i * stride_a, lda, beta,
-                    C + (size_t)i * stride_c, ldc);
+    for (size_t i = 0; i < (size_t)count; i++) {
+        float *c = C + i * stride_c;
+        if (beta != 0) put(n, n, addend + i * stride_c, c, ldc);
+        pl_ref_syrk(ta, n, k, alpha, A + i * stride_a, lda, beta, c, ldc);
+    }
     return 0;
 }
 

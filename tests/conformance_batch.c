@@ -8,9 +8,10 @@
 
 enum { GAP = 5 }; /* floats between the matrices of a batch, which must not change */
 
-/* Batches: as gemm and syrk, matrix by matrix. symmetric: op(B) = op(A)^T, N = M. */
+/* Batches: as gemm and syrk, matrix by matrix. symmetric: op(B) = op(A)^T, N = M;
+ * apart: the addend is another array, and C is NaN. */
 static void batch_one(struct trial *t, int count, int M, int N, int K, int form,
-                      bool symmetric)
+                      bool symmetric, bool apart)
 {
     const bool ta = form & 1, tb = symmetric ? !ta : form >> 1 & 1;
     const float alpha = -0.5f, beta = form >> 2 ? 0.5f : 0;
@@ -44,12 +45,15 @@ static void batch_one(struct trial *t, int count, int M, int N, int K, int form,
         weight[at] = (K + 3) * (fabs(alpha * size) + fabs(old));
     }
     float *da = trial_upload(t, a, na), *db = trial_upload(t, b, nb);
-    float *dc = trial_upload(t, c, nc);
+    float *dd = trial_upload(t, c, nc);
+    for (size_t e = 0; e < nc; e++)
+        if (e % one_c < (size_t)(M * N)) c[e] = NAN;
+    float *dc = apart ? trial_upload(t, c, nc) : dd;
     trial_status(t, symmetric ? t->device->syrk_batch(count, ta, M, K, alpha, da, lda,
-                                                      one_a, beta, dc, M, one_c)
+                                                      one_a, beta, dd, dc, M, one_c)
                               : t->device->gemm_batch(count, ta, tb, M, N, K, alpha, da,
                                                       lda, one_a, db, ldb, one_b, beta,
-                                                      dc, N, one_c));
+                                                      dd, dc, N, one_c));
     trial_compare(t, "C", dc, nc, want, weight);
     trial_clear(t);
     free(a), free(b), free(c), free(want);
@@ -58,18 +62,20 @@ static void batch_one(struct trial *t, int count, int M, int N, int K, int form,
 void check_gemm_batch(struct trial *t)
 {
     for (int form = 0; form < 8; form++) {
-        batch_one(t, 1, 3, 5, 4, form, false);
-        batch_one(t, 4, 17, 33, 20, form, false);
+        batch_one(t, 1, 3, 5, 4, form, false, false);
+        batch_one(t, 4, 17, 33, 20, form, false, true);
     }
+    batch_one(t, 1, 300, 70, 300, 4, false, true); /* sums of two depths */
 }
 
 void check_syrk_batch(struct trial *t)
 {
     for (int form = 0; form < 8; form++) {
-        batch_one(t, 1, 5, 5, 3, form, true);
-        batch_one(t, 3, 70, 70, 9, form, true);
+        batch_one(t, 1, 5, 5, 3, form, true, form % 3);
+        batch_one(t, 3, 70, 70, 9, form, true, true);
     }
-    batch_one(t, 2, 300, 300, 2, 4, true); /* more than a block */
+    batch_one(t, 2, 300, 300, 2, 4, true, false); /* more than a block */
+    batch_one(t, 1, 40, 40, 300, 5, true, true);
 }
 
 /* Exact: the nearest number of 8 bits, of two the even one; what overflows is
@@ -78,9 +84,9 @@ void check_round_bf16(struct trial *t)
 {
     enum { N = 1000, MOST = N + 11 };
     float *x = trial_random(MOST, 53);
-    const float edges[] = {0,        -0.f,     1.00390625f,   1.01171875f, 5,
-                           INFINITY, -3.4e38f, 3.3961775e38f, 1e-40f,      -1e-45f,
-                           1.0039063f};
+    const float edges[] = {0,      -0.f,     1.00390625f, 1.01171875f,
+                           5,      INFINITY, -3.4e38f,    3.3961775e38f,
+                           1e-40f, -1e-45f,  1.0039063f};
     double want[MOST], weight[MOST] = {0};
     for (int i = 0; i < N; i++) x[i] *= powf(2, (float)(i % 200 - 100));
     for (int i = N; i < MOST; i++) x[i] = edges[i - N];

@@ -226,7 +226,8 @@ static void syrk_one(struct trial *t, int n, int k, bool ta, float beta)
 
 void check_syrk(struct trial *t)
 {
-    static const int cases[][2] = {{1, 1}, {3, 5}, {16, 16}, {33, 70}, {150, 9}};
+    static const int cases[][2] = {{1, 1},   {3, 5},   {16, 16}, {33, 70},
+                                   {150, 9}, {540, 3}, {70, 520}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         for (int form = 0; form < 4; form++)
             syrk_one(t, cases[i][0], cases[i][1], form % 2, form / 2 ? 0.5f : 0);

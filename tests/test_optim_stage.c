@@ -153,12 +153,12 @@ START_TEST(another_rate_is_seen)
 END_TEST
 
 static int failing_syrk(int count, bool ta, int n, int k, float alpha, const float *A,
-                        int lda, size_t stride_a, float beta, float *C, int ldc,
-                        size_t stride_c)
+                        int lda, size_t stride_a, float beta, const float *addend,
+                        float *C, int ldc, size_t stride_c)
 {
     if (n == 6) return pl_fail(PL_EDEVICE, "no product of side %d", n);
-    return pl_device_ref.syrk_batch(count, ta, n, k, alpha, A, lda, stride_a, beta, C,
-                                    ldc, stride_c);
+    return pl_device_ref.syrk_batch(count, ta, n, k, alpha, A, lda, stride_a, beta,
+                                    addend, C, ldc, stride_c);
 }
 
 /* A message is of the thread that fails; the caller must see it. */

@@ -56,6 +56,7 @@ END_TEST
 
 static void inner(void *context, int i)
 {
+    ck_assert_int_eq(pl_pool_threads(), 1); /* of loops in here */
     ((int *)context)[i] = i;
 }
 
@@ -71,6 +72,7 @@ START_TEST(nested_loops_run_in_place)
     pl_pool_threads_set(3);
     pl_pool_for(20, outer, cells);
     for (int i = 0; i < 200; i++) ck_assert_int_eq(cells[i], i % 10);
+    ck_assert_int_eq(pl_pool_threads(), 3);
     pl_pool_threads_set(1);
 }
 END_TEST
@@ -164,10 +166,14 @@ static size_t run_all(const struct pl_device *d, float *out)
     d->blend(N, 3, (float[]){1, -0.5f, 2}, (const float *[]){x, y, to - N}, to);
     to += N;
     d->gemm_batch(3, false, true, WIDTH, WIDTH, WIDTH, 1, x, WIDTH, WIDTH * WIDTH, y,
-                  WIDTH, WIDTH * WIDTH, 0, to, WIDTH, WIDTH * WIDTH);
-    d->syrk_batch(3, false, WIDTH, WIDTH, 1, x, WIDTH, WIDTH * WIDTH, 1, to, WIDTH,
+                  WIDTH, WIDTH * WIDTH, 0, to, to, WIDTH, WIDTH * WIDTH);
+    d->syrk_batch(3, false, WIDTH, WIDTH, 1, x, WIDTH, WIDTH * WIDTH, 1, to, to, WIDTH,
                   WIDTH * WIDTH);
     to += 3 * WIDTH * WIDTH;
+    for (int ta = 0; ta < 2; ta++, to += ROWS * ROWS) {
+        for (int i = 0; i < ROWS * ROWS; i++) to[i] = x[i % N];
+        d->syrk(ta, ROWS, WIDTH, 1, x, ta ? ROWS : WIDTH, -1, to, ROWS);
+    }
     d->round_bf16(N, x, to);
     to += N;
     memcpy(to, x, sizeof(float) * N);
@@ -204,7 +210,7 @@ static size_t run_all(const struct pl_device *d, float *out)
 START_TEST(any_number_of_threads_gives_the_same_bits)
 {
     const struct pl_device *const *sets = pl_host_sets();
-    enum { ROOM = 32 * 600 * 192 };
+    enum { ROOM = 40 * 600 * 192 };
     float *one = PL_NEW(ROOM, float), *many = PL_NEW(ROOM, float);
     for (; *sets; sets++) {
         pl_pool_threads_set(1);

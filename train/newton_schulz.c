@@ -90,23 +90,23 @@ struct work {
     float *A, *B;
 };
 
-/* C <- alpha A A + beta C */
+/* C <- alpha A A + beta A; A is symmetric, and sooner packed as if transposed. */
 static int square_of(const struct work *k, float alpha, const float *A, float beta,
                      float *C)
 {
-    return k->dev->syrk_batch(k->count, false, k->r, k->r, alpha, A, k->r, k->square,
-                              beta, C, k->r, k->square);
+    return k->dev->syrk_batch(k->count, true, k->r, k->r, alpha, A, k->r, k->square,
+                              beta, A, C, k->r, k->square);
 }
 
-/* Y <- B X + beta Y, or X B + beta Y */
+/* Y <- B X + beta X, or X B + beta X */
 static int apply(const struct work *k, const float *X, float beta, float *Y)
 {
     const int m = k->m, n = k->n;
     if (m <= n)
         return k->dev->gemm_batch(k->count, false, false, m, n, m, 1, k->B, m,
-                                  k->square, X, n, k->size, beta, Y, n, k->size);
+                                  k->square, X, n, k->size, beta, X, Y, n, k->size);
     return k->dev->gemm_batch(k->count, false, false, m, n, n, 1, X, n, k->size, k->B,
-                              n, k->square, beta, Y, n, k->size);
+                              n, k->square, beta, X, Y, n, k->size);
 }
 
 /* A <- alpha X X^T, or X^T X where rows are the long side. */
@@ -114,20 +114,15 @@ static int gram(const struct work *k, float alpha, const float *X, float *A)
 {
     const int s = k->m < k->n ? k->n : k->m;
     return k->dev->syrk_batch(k->count, k->m > k->n, k->r, s, alpha, X, k->n, k->size,
-                              0, A, k->r, k->square);
+                              0, A, A, k->r, k->square);
 }
 
 /* Y <- a X + B X (short rows) or a X + X B (short columns), B = b A + c A^2. */
 static int iterate(const struct work *k, const double abc[3], float *X, float *Y)
 {
-    const struct pl_device *dev = k->dev;
-    const size_t all = (size_t)k->count * k->size;
     const float a = (float)abc[0], b = (float)abc[1], c = (float)abc[2];
     int rc = c == 0 ? gram(k, b, X, k->B) : gram(k, 1, X, k->A);
-    if (!rc && c != 0)
-        rc = dev->copy(k->B, k->A, sizeof(float) * (size_t)k->count * k->square);
     if (!rc && c != 0) rc = square_of(k, c, k->A, b, k->B);
-    if (!rc) rc = dev->copy(Y, X, sizeof(float) * all);
     return rc ? rc : apply(k, X, a, Y);
 }
 

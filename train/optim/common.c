@@ -77,10 +77,10 @@ int pl_optim_momentum(const struct pl_optim *o, const struct pl_device *dev, siz
                       const float *g, float *M, float *u)
 {
     const double mu = o->momentum, in = o->ema ? 1 - mu : 1 - o->dampening;
+    const float ahead[] = {o->nesterov ? (float)mu : 1, o->ema ? (float)in : 1};
+    const float *const both[] = {M, g};
     int rc = dev->axpby(n, (float)in, g, (float)mu, M);
-    if (!rc) rc = dev->axpby(n, o->nesterov ? (float)mu : 1, M, 0, u);
-    if (!rc && o->nesterov) rc = dev->axpby(n, o->ema ? (float)in : 1, g, 1, u);
-    return rc;
+    return rc ? rc : dev->blend(n, o->nesterov ? 2 : 1, ahead, both, u);
 }
 
 int pl_optim_average(const struct pl_device *dev, size_t n, double b, const float *x,
