@@ -88,6 +88,18 @@ static __device__ inline void pl_copy_wait(void)
 {
     asm volatile("cp.async.wait_all;" ::: "memory");
 }
+
+/* The copies of this thread since the last commit become a group, maybe an empty one;
+ * wait for all groups but the N latest. */
+static __device__ inline void pl_copy_commit(void)
+{
+    asm volatile("cp.async.commit_group;" ::: "memory");
+}
+
+template <int N> static __device__ inline void pl_copy_wait_but(void)
+{
+    asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
+}
 #endif
 
 #endif

@@ -244,14 +244,25 @@ static __global__ void route_back_kernel(struct pl_routing route, const R *logit
     }
 }
 
+static __global__ void excess_kernel(struct pl_routing route, double factor,
+                                     float *dbias)
+{
+    const int E = route.experts;
+    const int32_t *load = route.load + (size_t)(route.rows / route.group) * (size_t)E;
+    const double all = (double)route.rows * route.chosen;
+    for (int e = (int)threadIdx.x; e < E; e += PL_BLOCK)
+        dbias[e] += (float)(factor * (load[e] / all - 1.0 / E));
+}
+
 template <class R>
 static int route_back(const struct pl_routing *route, const float *logits,
-                      const float *dweight, float factor, float *dlogits)
+                      const float *dweight, double factor, float *dlogits, float *dbias)
 {
     if (!route->rows) return 0;
     PL_LAUNCH(route_back_kernel<R>, pl_row_blocks((size_t)route->rows), PL_BLOCK, 0,
-              *route, (const R *)logits, dweight, factor,
-              (float)(factor * balance_factor(route)), (R *)dlogits);
+              *route, (const R *)logits, dweight, (float)factor,
+              (float)((float)factor * balance_factor(route)), (R *)dlogits);
+    if (dbias) PL_LAUNCH(excess_kernel, 1, PL_BLOCK, 0, *route, factor, dbias);
     return pl_cuda_launched("route_back");
 }
 

@@ -47,7 +47,7 @@ struct plan {
     cublasLtMatmulAlgo_t algo;
 };
 
-/* Replaced in turn: experts have ever other numbers of rows. */
+/* Replaced in turn. */
 enum { PLANS = 128 };
 static struct plan plans[PLANS];
 static int next_plan;

@@ -46,6 +46,14 @@ struct pl_routing {
     int32_t *load;    /* (rows / group + 1, experts) choices by group; last: of all */
 };
 
+/* Rows in groups: those of a group come behind those of the group before. Each group
+ * has parameters of its own, `stride` floats behind those of the group before. */
+struct pl_groups {
+    int n, rows; /* rows: of all groups */
+    size_t stride;
+    const int32_t *load; /* (n), device memory: rows of a group; their sum is rows */
+};
+
 struct pl_adamw_args {
     double eta, beta1, beta2, eps;
     double bc1, bc2; /* 1 - beta^t */
@@ -177,6 +185,15 @@ struct pl_device {
      * bf16 as W is. */
     int (*product)(enum pl_product which, int rows, int in, int out, const float *a,
                    const float *b, const float *bias, const float *addend, float *c);
+    /* The same for each group's rows with the group's own W or dW; b is that of group
+     * 0, as are c (DW) and bias. Y: c = x W^T + bias (out; NULL: none), DX: c = dy W;
+     * DW: c += dy^T x, untouched where a group has no rows. */
+    int (*product_groups)(enum pl_product which, const struct pl_groups *groups, int in,
+                          int out, const float *a, const float *b, const float *bias,
+                          float *c);
+    /* db (d) of each group, float, += the sum of its rows of dy (row order). */
+    int (*bias_groups_back)(const struct pl_groups *groups, int d, const float *dy,
+                            float *db);
 
     /* y (n,d) = x[from[r]], both real. */
     int (*gather)(int n, int d, const int32_t *from, const float *x, float *y);
@@ -225,11 +242,13 @@ struct pl_device {
     /* Every row's experts: the largest s + bias (bias (experts), NULL: 0), of equals
      * the lower number. terms[2], device memory, += balance and z, times their
      * coefficients (not computed where these are 0). back: dlogits = what dweight
-     * (rows, chosen) and factor times those terms say of the logits. */
+     * (rows, chosen) and factor times those terms say of the logits; dbias (experts),
+     * unless NULL, += factor (share of all choices - 1 / experts). */
     int (*route)(const struct pl_routing *route, const float *logits, const float *bias,
                  double *terms);
     int (*route_back)(const struct pl_routing *route, const float *logits,
-                      const float *dweight, float factor, float *dlogits);
+                      const float *dweight, double factor, float *dlogits,
+                      float *dbias);
 
     /* y (rows,d) += sum_j w[r,j] x[slot[r,j]], j < n in order; w NULL: ones.
      * back: dx[slot[r,j]] = w[r,j] dy[r], dw[r,j] = x[slot[r,j]] . dy[r]. */
@@ -297,11 +316,11 @@ extern const char *const pl_precision_names[]; /* fp32 tf32 bf16 bf16-emulated *
  * device itself. What must be exact to float (optimizers) is left to the device itself.
  * tf32 (cuda): the factors of product, gemm, gemm_batch and syrk_batch have 11 bits (so
  * factors that are bf16 are exact), all else is fp32. bf16 on cuda:
- * activations and their gradients are bf16, `product` and attention take bf16 factors,
- * sums are float. bf16 on host: both factors of a product are rounded to bf16 (nearest
- * even), sums and all else are float, on AMX; bf16-emulated: the same sums, slowly, on
- * any CPU. Errors: PL_EUNSUP: not on this device; PL_ENODEV with the reason: bf16
- * without AMX. */
+ * activations and their gradients are bf16, products of a layer and attention take bf16
+ * factors, sums are float. bf16 on host: both factors of a product are rounded to bf16
+ * (nearest even), sums and all else are float, on AMX; bf16-emulated: the same sums,
+ * slowly, on any CPU. Errors: PL_EUNSUP: not on this device; PL_ENODEV with the reason:
+ * bf16 without AMX. */
 int pl_device_precision(const struct pl_device *device, const char *precision,
                         const struct pl_device **out);
 

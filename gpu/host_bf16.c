@@ -62,6 +62,7 @@ DESCRIBE(plain, "emulated in plain C")
         set[at].describe = describe_##kind;                       \
         set[at].gemm = pl_bf16_##kind##_gemm;                     \
         set[at].product = pl_bf16_##kind##_product;               \
+        set[at].product_groups = pl_bf16_##kind##_product_groups; \
         set[at].attention = pl_bf16_##kind##_attention;           \
         set[at].attention_back = pl_bf16_##kind##_attention_back; \
     } while (0)

@@ -1,5 +1,5 @@
-/* Inside of the device `host` in bf16: gemm, product, attention and attention_back
- * exist once for each kind of tiles, from the same text (host_bf16_gemm.h,
+/* Inside of the device `host` in bf16: gemm, the products, attention and
+ * attention_back exist once for each kind of tiles, from the same text (host_bf16_gemm.h,
  * host_bf16_attention.h); every other operation is host's own. */
 #ifndef PL_GPU_HOST_BF16_H
 #define PL_GPU_HOST_BF16_H
@@ -11,6 +11,9 @@
                 int lda, const float *B, int ldb, float beta, float *C, int ldc);     \
     int p##product(enum pl_product which, int rows, int in, int out, const float *a,  \
                    const float *b, const float *bias, const float *addend, float *c); \
+    int p##product_groups(enum pl_product which, const struct pl_groups *groups,      \
+                          int in, int out, const float *a, const float *b,            \
+                          const float *bias, float *c);                               \
     int p##attention(const struct pl_attention_shape *shape, const float *qkv,        \
                      float *out, float *lse);                                         \
     int p##attention_back(const struct pl_attention_shape *shape, const float *qkv,   \

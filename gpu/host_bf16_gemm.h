@@ -14,6 +14,7 @@
 #ifndef PL_GPU_HOST_BF16_GEMM_H
 #define PL_GPU_HOST_BF16_GEMM_H
 
+#include "gpu/groups.h"
 #include "gpu/host_vec.h"
 #include "gpu/hostmem.h"
 
@@ -243,5 +244,12 @@ int HOST(gemm)(bool ta, bool tb, int M, int N, int K, float alpha, const float *
 }
 
 PL_PRODUCT_BY_GEMM(HOST(product), HOST(gemm), pl_hostmem_copy, pl_device_host.add_rows)
+
+int HOST(product_groups)(enum pl_product which, const struct pl_groups *groups, int in,
+                         int out, const float *a, const float *b, const float *bias,
+                         float *c)
+{
+    return pl_groups_product(HOST(product), which, groups, in, out, a, b, bias, c);
+}
 
 #endif

@@ -3,6 +3,8 @@
 #ifndef PL_GPU_HOST_MOE_H
 #define PL_GPU_HOST_MOE_H
 
+#include "gpu/groups.h"
+
 static float expert_key(const float *s, const float *bias, int i)
 {
     float key = bias ? s[i] + bias[i] : s[i];
@@ -205,13 +207,27 @@ static void route_back_part(void *args, int part, size_t from, size_t to)
 }
 
 int HOST(route_back)(const struct pl_routing *route, const float *logits,
-                     const float *dweight, float factor, float *dlogits)
+                     const float *dweight, double factor, float *dlogits, float *dbias)
 {
     struct routing p = {.route = route, .logits = logits, .dweight = dweight};
-    p.factor = factor;
+    p.factor = (float)factor;
     p.dlogits = dlogits;
     pl_host_rows((size_t)route->rows, (size_t)route->experts, route_back_part, &p);
+    if (dbias) pl_groups_excess(route, factor, dbias);
     return 0;
+}
+
+int HOST(product_groups)(enum pl_product which, const struct pl_groups *groups, int in,
+                         int out, const float *a, const float *b, const float *bias,
+                         float *c)
+{
+    return pl_groups_product(HOST(product), which, groups, in, out, a, b, bias, c);
+}
+
+int HOST(bias_groups_back)(const struct pl_groups *groups, int d, const float *dy,
+                           float *db)
+{
+    return pl_groups_bias_back(HOST(add_rows_back), groups, d, dy, db);
 }
 
 struct combine {

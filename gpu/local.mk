@@ -2,7 +2,7 @@
 # lets it use blends (no value changes); -Wno-psabi: vectors are
 # never passed between objects.
 noinst_LIBRARIES += %D%/libgpu.a
-%C%_libgpu_a_SOURCES = %D%/device.c %D%/device.h %D%/ops.h %D%/timed.c %D%/timed.h %D%/op_costs.h \
+%C%_libgpu_a_SOURCES = %D%/device.c %D%/device.h %D%/ops.h %D%/groups.h %D%/timed.c %D%/timed.h %D%/op_costs.h \
   %D%/hostmem.c %D%/hostmem.h \
   %D%/svd.c %D%/svd.h %D%/ref.c %D%/ref.h %D%/ref_vector.c %D%/ref_layers.c \
   %D%/ref_attention.c %D%/ref_blocks.c %D%/ref_moe.c \
@@ -24,10 +24,11 @@ noinst_LIBRARIES += %D%/libgpu.a
 %C%_libgpu_a_CPPFLAGS += -DPKGLIBDIR='"$(pkglibdir)"'
 cuda_sources = %D%/cuda.cu %D%/cuda_stream.cu %D%/cuda_product.cu %D%/cuda_vector.cu \
   %D%/cuda_matrix.cu %D%/cuda_rows.cu %D%/cuda_sort.cu %D%/cuda_norm.cu %D%/cuda_moe.cu \
-  %D%/cuda_rope.cu %D%/cuda_attention.cu %D%/cuda_flash.cu %D%/cuda_flash_back.cu %D%/cuda_point.cu
+  %D%/cuda_rope.cu %D%/cuda_attention.cu %D%/cuda_flash.cu %D%/cuda_flash_back.cu %D%/cuda_point.cu \
+  %D%/cuda_groups.cu %D%/cuda_groups_mma.cu
 cuda_objects = $(cuda_sources:.cu=.o)
 EXTRA_DIST += $(cuda_sources) %D%/cuda_device.cuh %D%/cuda_real.cuh %D%/cuda_flash.cuh \
-  %D%/cuda_mma.cuh
+  %D%/cuda_mma.cuh %D%/cuda_groups.cuh
 
 AM_V_NVCC = $(am__v_NVCC_@AM_V@)
 am__v_NVCC_ = $(am__v_NVCC_@AM_DEFAULT_V@)

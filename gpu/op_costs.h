@@ -2,8 +2,8 @@
  * PL_COST_name is flops (of matrix products and attention, a multiply-add counts two),
  * floats (and integers) moved, and activations moved (real_bytes each). Every array
  * that is read or written counts once, with caches of any size; rows of a table that
- * tokens choose do not count, they may all be one. A fourth number, of `product`, is
- * its kind. One line an operation. */
+ * tokens choose do not count, they may all be one. A fourth number, of products, is
+ * their kind. One line an operation. */
 #ifndef PL_GPU_OP_COSTS_H
 #define PL_GPU_OP_COSTS_H
 
@@ -14,6 +14,13 @@ static inline double pl_adamw_elements(int count, const struct pl_adamw_tensor *
     double n = 0;
     for (int k = 0; k < count; k++) n += (double)list[k].n;
     return n;
+}
+
+/* Parameters of groups, `each` a group, that products of their rows read: a group has
+ * rows or is not asked. */
+static inline double pl_groups_elements(const struct pl_groups *g, double each)
+{
+    return each * (g->n < g->rows ? g->n : g->rows);
 }
 
 /* clang-format off */
@@ -46,6 +53,11 @@ static inline double pl_adamw_elements(int count, const struct pl_adamw_tensor *
     PL_D(rows) * (which == PL_PRODUCT_DW ? PL_D(in) + out : \
                   which == PL_PRODUCT_Y ? in + PL_D(out) * PL_AGAIN(addend) : out + PL_D(in) * PL_AGAIN(addend)), \
     (int)which
+#define PL_COST_product_groups 2 * PL_D(groups->rows) * in * out, \
+    pl_groups_elements(groups, PL_D(in) * out * PL_AGAIN(which == PL_PRODUCT_DW) + (bias ? out : 0)) + groups->n, \
+    PL_D(groups->rows) * (PL_D(in) + out), \
+    (int)which
+#define PL_COST_bias_groups_back 0, pl_groups_elements(groups, 2.0 * d) + groups->n, PL_D(groups->rows) * d
 #define PL_COST_gather 0, PL_D(n), 2 * PL_D(n) * d
 #define PL_COST_embed 0, PL_D(rows), PL_D(rows) * d
 #define PL_COST_embed_back 0, PL_D(rows), PL_D(rows) * d

@@ -46,7 +46,11 @@
 #define PL_OPS_PRODUCT(X, p)                                                           \
     X(p, product, (enum pl_product which, int rows, int in, int out, const float *a,   \
                    const float *b, const float *bias, const float *addend, float *c),  \
-      (which, rows, in, out, a, b, bias, addend, c))
+      (which, rows, in, out, a, b, bias, addend, c))                                  \
+    X(p, product_groups, (enum pl_product which, const struct pl_groups *groups,       \
+                          int in, int out, const float *a, const float *b,             \
+                          const float *bias, float *c),                                \
+      (which, groups, in, out, a, b, bias, c))
 #define PL_OPS_ROWS(X, p)                                                              \
     X(p, gather, (int n, int d, const int32_t *from, const float *x, float *y),        \
       (n, d, from, x, y))                                                              \
@@ -78,12 +82,15 @@
                          const float *gain, const float *rstd, float *g,               \
                          float *dgain),                                                \
       (rows, n_heads, d, ld, x, gain, rstd, g, dgain))
+#define PL_OPS_GROUPS(X, p)                                                            \
+    X(p, bias_groups_back, (const struct pl_groups *groups, int d, const float *dy,    \
+                            float *db), (groups, d, dy, db))
 #define PL_OPS_MOE(X, p)                                                               \
     X(p, route, (const struct pl_routing *route, const float *logits,                  \
                  const float *bias, double *terms), (route, logits, bias, terms))      \
     X(p, route_back, (const struct pl_routing *route, const float *logits,             \
-                      const float *dweight, float factor, float *dlogits),             \
-      (route, logits, dweight, factor, dlogits))                                       \
+                      const float *dweight, double factor, float *dlogits,             \
+                      float *dbias), (route, logits, dweight, factor, dlogits, dbias)) \
     X(p, combine, (int rows, int n, int d, const int32_t *slot, const float *w,        \
                    const float *x, float *y), (rows, n, d, slot, w, x, y))             \
     X(p, combine_back, (int rows, int n, int d, const int32_t *slot, const float *w,   \
@@ -111,8 +118,8 @@
                 float scale, double *sum), (rows, vocab, logits, targets, scale, sum))
 
 #define PL_OPS_REAL(X, p)                                                              \
-    PL_OPS_ROWS(X, p) PL_OPS_NORM(X, p) PL_OPS_MOE(X, p) PL_OPS_ROPE(X, p)             \
-    PL_OPS_ATTENTION(X, p) PL_OPS_POINT(X, p)
+    PL_OPS_GROUPS(X, p) PL_OPS_ROWS(X, p) PL_OPS_NORM(X, p) PL_OPS_MOE(X, p)            \
+    PL_OPS_ROPE(X, p) PL_OPS_ATTENTION(X, p) PL_OPS_POINT(X, p)
 #define PL_OPS(X, p) PL_OPS_FLOAT(X, p) PL_OPS_PRODUCT(X, p) PL_OPS_REAL(X, p)
 /* clang-format on */
 

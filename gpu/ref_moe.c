@@ -1,4 +1,5 @@
 /* ref: routing to experts, and the weighted sum of what they return. Sums in double. */
+#include "gpu/groups.h"
 #include "gpu/ref.h"
 
 #include <math.h>
@@ -179,13 +180,27 @@ static void back_row(const struct pl_routing *route, int r, const float *z,
 }
 
 int pl_ref_route_back(const struct pl_routing *route, const float *logits,
-                      const float *dweight, float factor, float *dlogits)
+                      const float *dweight, double factor, float *dlogits, float *dbias)
 {
     const size_t E = (size_t)route->experts, k = (size_t)route->chosen;
     for (int r = 0; r < route->rows; r++)
-        back_row(route, r, logits + (size_t)r * E, dweight + (size_t)r * k, factor,
-                 dlogits + (size_t)r * E);
+        back_row(route, r, logits + (size_t)r * E, dweight + (size_t)r * k,
+                 (float)factor, dlogits + (size_t)r * E);
+    if (dbias) pl_groups_excess(route, factor, dbias);
     return 0;
+}
+
+int pl_ref_product_groups(enum pl_product which, const struct pl_groups *groups, int in,
+                          int out, const float *a, const float *b, const float *bias,
+                          float *c)
+{
+    return pl_groups_product(pl_ref_product, which, groups, in, out, a, b, bias, c);
+}
+
+int pl_ref_bias_groups_back(const struct pl_groups *groups, int d, const float *dy,
+                            float *db)
+{
+    return pl_groups_bias_back(pl_ref_add_rows_back, groups, d, dy, db);
 }
 
 int pl_ref_combine(int rows, int n, int d, const int32_t *slot, const float *w,

@@ -7,6 +7,8 @@
 #define NAME(p, name, params, args) #name,
 const char *const pl_timed_names[PL_TIMED_ROWS] = {PL_OPS(NAME, ) "product dx",
                                                    "product dw",
+                                                   "product_groups dx",
+                                                   "product_groups dw",
                                                    "upload",
                                                    "prefetch",
                                                    "download",
@@ -31,7 +33,7 @@ int pl_timed_wait(const struct pl_device *device)
 
 struct cost {
     double flops, floats, reals;
-    int kind; /* of product, else 0 */
+    int kind; /* of a product, else 0 */
 };
 
 /* A failure before the operation is one after it, too. */
@@ -46,8 +48,9 @@ static int end(int i, int number, const struct cost *cost, double began, int rc)
     if (!rc) rc = pl_timed_wait(behind[i]);
     if (rc) return rc;
     const double now = pl_timed_now();
-    struct pl_timed *row =
-        &into->row[cost->kind ? PL_TIMED_product_dx + cost->kind - 1 : number];
+    const int kinds = number == PL_TIMED_product_groups ? PL_TIMED_product_groups_dx
+                                                        : PL_TIMED_product_dx;
+    struct pl_timed *row = &into->row[cost->kind ? kinds + cost->kind - 1 : number];
     row->calls++;
     row->seconds += now - began;
     row->flops += cost->flops;

@@ -10,11 +10,13 @@
 #include "gpu/ops.h"
 
 #define PL_TIMED_ROW(p, name, params, args) p##name,
-/* Rows: operations, the other two kinds of product (the first has the operation's row),
- * and memory. */
+/* Rows: operations, the other two kinds of products (the first has the operation's
+ * row), and memory. */
 enum pl_timed_row {
     PL_OPS(PL_TIMED_ROW, PL_TIMED_) PL_TIMED_product_dx,
     PL_TIMED_product_dw,
+    PL_TIMED_product_groups_dx,
+    PL_TIMED_product_groups_dw,
     PL_TIMED_upload,
     PL_TIMED_prefetch,
     PL_TIMED_download,

@@ -339,6 +339,8 @@ const struct conformance conformance_table[] = {
     {"round_bf16", 0, check_round_bf16},
     {"adamw", 1, check_adamw},
     {"product", 1, check_product},
+    {"product_groups", 1, check_product_groups},
+    {"bias_groups_back", 1, check_bias_groups_back},
     {"gather", 0, check_gather},
     {"embed", 0, check_embed},
     {"embed_back", 1, check_embed_back},

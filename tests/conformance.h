@@ -81,6 +81,8 @@ void check_ratio(struct trial *t);
 void check_squares(struct trial *t);
 void check_syrk(struct trial *t);
 void check_product(struct trial *t);
+void check_product_groups(struct trial *t);
+void check_bias_groups_back(struct trial *t);
 void check_gemm_batch(struct trial *t);
 void check_syrk_batch(struct trial *t);
 void check_round_bf16(struct trial *t);

@@ -294,17 +294,28 @@ static void back_row(const struct want *w, size_t r, double factor, double *want
 static void route_back_one(struct trial *t, const struct route_case *c)
 {
     struct want w = want_new(t, c);
+    const size_t E = (size_t)c->experts;
     double *want = PL_NEW(2 * w.n, double), *weight = want + w.n;
+    double *of_bias = PL_NEW(2 * E, double);
     for (size_t i = 0; i < w.n; i++) w.score[i] = (float)w.score[i];
     for (size_t r = 0; r < (size_t)c->rows; r++) back_row(&w, r, 0.75, want, weight);
+    for (size_t e = 0; e < E; e++) { /* the term is rounded, and the sum */
+        const double share = w.load[w.loads - E + e] / (double)w.choices;
+        const double term = 0.75 * (share - 1.0 / c->experts);
+        of_bias[e] = w.bias[e] + term;
+        of_bias[E + e] = fabs((double)w.bias[e]) + 2 * fabs(term);
+    }
     struct pl_routing route = on_device(t, &w, true);
     float *logits = trial_upload_real(t, w.logits, w.n),
           *dz = trial_upload_real(t, w.logits, w.n);
     float *dweight = trial_upload(t, w.dweight, w.choices);
-    trial_status(t, t->device->route_back(&route, logits, dweight, 0.75f, dz));
+    float *dbias = trial_upload(t, w.bias, E);
+    trial_status(t, t->device->route_back(&route, logits, dweight, 0.75, dz, NULL));
     trial_compare_real(t, "dlogits", dz, w.n, want, weight);
+    trial_status(t, t->device->route_back(&route, logits, dweight, 0.75, dz, dbias));
+    trial_compare(t, "dbias", dbias, E, of_bias, of_bias + E);
     trial_clear(t);
-    free(want);
+    free(want), free(of_bias);
     want_free(&w);
 }
 

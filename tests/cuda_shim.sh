@@ -45,6 +45,12 @@ conformance() {
 flash() {
     "$CXX" $flags -o "$1/flash" "$work/flash.o" "$1"/cuda*.o && "$1/flash" >"$1/out" 2>&1
 }
+# moe FOLDER: the tests of mixtures of experts, on the device of conformance's plugin.
+moe() {
+    # shellcheck disable=SC2086
+    "$CXX" $flags -shared -Wl,-z,defs -o "$1/pipelag-cuda.so" "$1"/cuda*.o &&
+        PIPELAG_PLUGIN_PATH=$1 tests/test_moe >"$1/out" 2>&1
+}
 # two COMMAND...: behind the script's back, two at a time; then `wait`.
 jobs=0
 two() {
@@ -101,6 +107,10 @@ for order in forward reverse 1 2 3; do
 done
 [ "$(sort -u "$work/hashes" | wc -l)" -eq 1 ]
 ok $? 'attention in bf16: the same bits in every order'
+
+# Mixtures of experts in a net: loads stay on the device.
+moe "$work/plugin"
+ok $? 'mixtures of experts agree with ref, and their stages are captured and replayed'
 
 # tools/gpu-check, all of it that needs no GPU, with this plugin in the place of nvcc's.
 mkdir -p "$work/state/pack"
@@ -172,6 +182,7 @@ plant() { # FOLDER FILE SED SUITE
     unit=$2
     case $unit in
     cuda_flash.cuh) unit=cuda_flash.cu ;;
+    cuda_groups.cuh) unit=cuda_groups_mma.cu ;;
     *.cuh) unit=cuda_point.cu ;;
     esac
     [ -e "$1/gpu/$unit" ] || cp "$top_srcdir/gpu/$unit" "$1/gpu/$unit"
@@ -202,6 +213,17 @@ planted 'a product adds to what its result held, not to the addend' cuda_product
     's/addend ? addend : c, /c, /'
 planted 'a product leaves out its bias' cuda_product.cu \
     's/if (bias) z = w + n;//; s/in, out, bias,$/in, out, false,/'
+planted 'groups: no barrier after tiles have come' cuda_groups_mma.cu \
+    '/__syncthreads(); .. all see/d'
+planted 'groups: the tiles of a step may still be on their way' cuda_groups_mma.cu \
+    's/<STAGES - 2>/<STAGES - 1>/'
+planted 'groups: a group has no tile for the rows behind an edge' cuda_groups.cuh \
+    's/end_row \/ step + e : e/end_row \/ step + e - (end_row > step) : e/'
+planted 'groups: rows of other groups are in a gradient' cuda_groups_mma.cu \
+    's/DW ? t.rows : f.a_ld/DW ? p.g.rows - t.first : f.a_ld/'
+suite=moe
+planted 'what was captured is not issued again' cuda_stream.cu \
+    '/\*done = true/,/}/s/cudaGraphLaunch(g->exec, pl_cuda.stream)/cudaSuccess/'
 suite=flash
 planted 'forward: no barrier after a tile has come' cuda_flash.cu \
     '/flash_kernel(struct/,/^}/{/__syncthreads();/d}'

@@ -166,14 +166,32 @@ static inline void pl_copy_async(void *shared, const void *global, bool wanted)
     shim::current->copies.push_back({shared, wanted ? global : nullptr, BYTES});
 }
 
-static inline void pl_copy_wait()
+/* The end of a group: a copy to nowhere. */
+static inline void pl_copy_commit()
 {
-    for (const shim::copy &c : shim::current->copies)
+    shim::current->copies.push_back({nullptr, nullptr, 0});
+}
+
+template <int N> static inline void pl_copy_wait_but()
+{
+    auto &copies = shim::current->copies;
+    size_t end = copies.size();
+    for (int groups = 0; end && groups <= N; end--)
+        if (!copies[end - 1].to && ++groups > N) break;
+    for (size_t i = 0; i < end; i++) {
+        const shim::copy &c = copies[i];
         if (c.from)
             memcpy(c.to, c.from, c.bytes);
-        else
+        else if (c.to)
             memset(c.to, 0, c.bytes);
-    shim::current->copies.clear();
+    }
+    copies.erase(copies.begin(), copies.begin() + (std::ptrdiff_t)end);
+}
+
+static inline void pl_copy_wait()
+{
+    pl_copy_commit();
+    pl_copy_wait_but<0>();
 }
 
 #endif

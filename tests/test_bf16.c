@@ -127,7 +127,8 @@ static const struct conformance *op_named(const char *name)
     return op;
 }
 
-static const char *const ops[] = {"gemm", "attention", "attention_back"};
+static const char *const ops[] = {"gemm", "product_groups", "attention",
+                                  "attention_back"};
 
 START_TEST(conforms_with_rounded_factors)
 {

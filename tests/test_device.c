@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OPS = 38 };
+enum { OPS = 40 };
 
 static void run(const struct pl_device *device, const struct conformance *op)
 {
@@ -64,6 +64,8 @@ END_TEST
 #define FAULT_syrk_batch OFF(C[(size_t)(count - 1) * stride_c + (size_t)n - 1])
 #define FAULT_round_bf16 y[n - 1] = x[n - 1] /* as it came */
 #define FAULT_product OFF(c[0])
+#define FAULT_product_groups OFF(c[0])
+#define FAULT_bias_groups_back OFF(db[0])
 #define FAULT_gather OFF(y[d - 1])
 #define FAULT_embed OFF(out[d - 1])
 #define FAULT_embed_back OFF(dtable[d - 1])

@@ -14,6 +14,16 @@
 
 enum { B = 4, T = 8 };
 
+/* A kind, the last one with GELU and a bias in every product. */
+static struct pl_model varied(int i)
+{
+    struct pl_model m = kind(i);
+    if (i < KINDS - 1) return m;
+    m.mlp = PL_MLP_GELU;
+    m.bias = PL_BIAS_ALL;
+    return m;
+}
+
 /* Tensor i becomes factor times what it is. */
 static void scale_tensor(struct fixture *f, const char *name, float factor)
 {
@@ -42,7 +52,7 @@ static void compare_grads(const struct fixture *a, const struct fixture *b, doub
 
 START_TEST(stages_do_not_change_bits)
 {
-    struct pl_model model = kind(_i);
+    struct pl_model model = varied(_i);
     struct fixture one, many;
     fixture_open(&one, &pl_device_host, &model, 1, B, T);
     double loss = fixture_gradient(&one, 1), aux = one.p->routers.aux;
@@ -69,7 +79,7 @@ END_TEST
  * devices choose the same experts: their margins are far above rounding. */
 START_TEST(devices_agree)
 {
-    struct pl_model model = kind(_i);
+    struct pl_model model = varied(_i);
     for (int d = 0; pl_device_names[d]; d++) {
         const struct pl_device *device;
         struct fixture ref, f;
@@ -89,6 +99,67 @@ START_TEST(devices_agree)
         fixture_free(&f);
         device->close();
     }
+}
+END_TEST
+
+static const struct pl_device *behind;
+static int spans, replays;
+
+static int count_begin(const struct pl_span *span, bool *done)
+{
+    int rc = behind->begin(span, done);
+    spans += span->key != NULL;
+    replays += *done;
+    return rc;
+}
+
+/* Tokens of a round of stages_are_replayed, and what the gradient gives. */
+static double round_gradient(struct fixture *f, int round)
+{
+    int32_t tokens[B * T];
+    for (int i = 0; i < B * T; i++) tokens[i] = (i * i * 7 + round * (i + 11)) % 67;
+    ck_assert_int_eq(f->p->device->upload(f->tokens, tokens, sizeof tokens), 0);
+    fixture_zero_grads(f);
+    spans = replays = 0;
+    return fixture_gradient(f, 1);
+}
+
+/* A device that keeps what it was told (CUDA graphs) tells itself F and B of every
+ * stage from the third time on, with the tokens, and so the loads, of that time. */
+START_TEST(stages_are_replayed)
+{
+    enum { P = 2, ROUNDS = 5, LOADS = 4 * EXPERTS };
+    struct pl_model model = varied(_i);
+    const struct pl_device *cuda;
+    int rc = pl_device_get("cuda", &cuda);
+    if (rc == PL_ENODEV) return; /* no such hardware here */
+    ck_assert_msg(rc == 0, "%s", pl_error_text());
+    struct pl_device counting = *(behind = cuda);
+    struct fixture f, once;
+    double loss = 0;
+    int32_t captured[LOADS];
+    counting.begin = count_begin;
+    fixture_open(&f, &counting, &model, P, B, T);
+    fixture_scatter(&f, 0.1);
+    const size_t loads =
+        sizeof *captured * (size_t)(f.p->routers.layers * f.p->routers.experts);
+    ck_assert_uint_le(loads, sizeof captured);
+    for (int round = 0; round < ROUNDS; round++) {
+        loss = round_gradient(&f, round);
+        ck_assert_int_eq(spans, 2 * P);
+        ck_assert_int_eq(replays, round < 2 ? 0 : 2 * P);
+        if (round == 1) memcpy(captured, f.p->routers.load, loads);
+    }
+    ck_assert(memcmp(f.p->routers.load, captured, loads));
+    fixture_open(&once, cuda, &model, P, B, T);
+    fixture_scatter(&once, 0.1);
+    ck_assert(round_gradient(&once, ROUNDS - 1) == loss);
+    ck_assert_int_eq(replays, 0);
+    compare_grads(&once, &f, 0);
+    ck_assert(!memcmp(f.p->routers.load, once.p->routers.load, loads));
+    fixture_free(&once);
+    fixture_free(&f);
+    cuda->close();
 }
 END_TEST
 
@@ -295,6 +366,7 @@ static void fill(TCase *t)
     tcase_set_timeout(t, 60);
     tcase_add_loop_test(t, stages_do_not_change_bits, 0, KINDS);
     tcase_add_loop_test(t, devices_agree, 0, KINDS);
+    tcase_add_loop_test(t, stages_are_replayed, 0, KINDS);
     tcase_add_loop_test(t, closed_forms_at_uniform, 0, KINDS);
     tcase_add_test(t, closed_form_at_collapse);
     tcase_add_loop_test(t, names_of_experts_do_not_matter, 0, KINDS);

@@ -202,11 +202,12 @@ START_TEST(routings_agree)
 END_TEST
 
 static int unweighted_route_back(const struct pl_routing *route, const float *logits,
-                                 const float *dweight, float factor, float *dlogits)
+                                 const float *dweight, double factor, float *dlogits,
+                                 float *dbias)
 {
     struct pl_routing other = *route;
     other.balance = 0;
-    return pl_device_ref.route_back(&other, logits, dweight, factor, dlogits);
+    return pl_device_ref.route_back(&other, logits, dweight, factor, dlogits, dbias);
 }
 
 static int weak_combine_back(int rows, int n, int d, const int32_t *slot,

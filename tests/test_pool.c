@@ -194,6 +194,13 @@ static size_t run_all(const struct pl_device *d, float *out)
     d->squares(PL_ROW, ROWS, WIDTH, 0.5f, x, 2, to);
     d->squares(PL_COLUMN, ROWS, WIDTH, 0.5f, y, 2, to + ROWS);
     to += N;
+    memcpy(to, x, sizeof(float) * N);
+    const int32_t load[] = {250, 0, 350};
+    const struct pl_groups groups = {3, ROWS, 40 * WIDTH, load};
+    d->product_groups(PL_PRODUCT_Y, &groups, WIDTH, 40, y, x, NULL, to);
+    d->product_groups(PL_PRODUCT_DW, &groups, WIDTH, 40, x, y, NULL, to);
+    d->bias_groups_back(&groups, 40, x, to + 39 * WIDTH);
+    to += N;
     *to++ = (float)sum;
     *to++ = (float)far;
     *to++ = (float)loss;

@@ -37,6 +37,7 @@ static size_t lay_out(struct pl_net *net)
     }
     net->sums =
         (double *)take(net, PL_NET_SUMS * sizeof(double) / sizeof(float), &used);
+    net->loads = (int32_t *)take(net, pl_net_loads(net), &used);
     net->dx =
         take(net, pl_net_reals(net, (size_t)net->max_rows * (size_t)net->model.hidden),
              &used);
@@ -90,17 +91,15 @@ static int layers(const struct pl_net *net, struct pl_pass *pass, int s, bool fo
     return rc;
 }
 
-/* Experts wait for their loads in between, so their work is no fixed list. */
 int pl_net_stage(const struct pl_net *net, struct pl_pass *pass, int s, bool forward)
 {
     const struct pl_device *dev = net->dev;
     if (!dev->begin) return layers(net, pass, s, forward);
     const struct key key = key_of(net, pass, s, forward);
-    const bool fixed = !net->model.experts;
     char name[48];
     snprintf(name, sizeof name, "%c s%d m%lld", forward ? 'F' : 'B', s,
              (long long)(pass->batch->index / pass->batch->B));
-    const struct pl_span span = {name, fixed ? &key : NULL, sizeof key};
+    const struct pl_span span = {name, &key, sizeof key};
     bool done;
     int rc = dev->begin(&span, &done);
     if (!rc && !done) rc = layers(net, pass, s, forward);
@@ -139,6 +138,9 @@ static int finish(const struct pl_net *net, const struct pl_pass *pass, double *
     double sums[PL_NET_SUMS];
     int rc = batch->meanwhile ? batch->meanwhile(batch->context) : 0;
     if (!rc) rc = net->dev->download(sums, net->sums, sizeof sums);
+    if (!rc && pl_net_loads(net))
+        rc = net->dev->download(net->problem->routers.load, net->loads,
+                                pl_net_loads(net) * sizeof *net->loads);
     if (rc) return rc;
     *loss = sums[0] / pass->rows;
     sum_up(net, sums + 1);
@@ -176,7 +178,6 @@ static void net_free(struct pl_problem *p)
 {
     struct pl_net *net = p->state;
     if (net->arena) net->dev->release(net->arena);
-    for (int i = 0; i < net->n_layers; i++) free(net->layers[i].excess);
     free(net->layers);
     free(net->fill);
     free(net);

@@ -27,24 +27,23 @@ enum { PL_NO_PARAM = -1, PL_NET_SUMS = 3 };
 
 struct pl_net;
 
-/* A feed-forward part (layers/ffn.h): of a dense block, of one expert, of the shared
- * experts. */
+/* A feed-forward part (layers/ffn.h): of a dense block, of the shared experts, or of
+ * the routed ones, each with rows of its own. */
 struct pl_ffn {
     int width;                        /* inner */
-    int up, up_bias, down, down_bias; /* parameters; up: gate and up, neighbours */
+    int up, up_bias, down, down_bias; /* parameters, of expert 0; up: gate and up */
+    struct pl_groups groups;          /* the experts; n 0: one for all rows */
 };
 
 struct pl_layer {
     const struct pl_layer_type *type;
     int stage, index;                /* index: transformer block, for names */
     int param[PL_LAYER_PARAMS];      /* indices into the problem's parameters */
-    struct pl_ffn ffn, shared;       /* ffn: of a dense block, or of expert 0 */
-    int ffn_step;                    /* parameters from an expert to the next */
+    struct pl_ffn ffn, shared;       /* ffn: of a dense block, or of all experts */
+    int router;                      /* number of a mixture of experts among them */
     float *buffer[PL_LAYER_BUFFERS]; /* saved from forward to backward; [0] = output */
     size_t buffer_floats[PL_LAYER_BUFFERS];
     size_t scratch_floats[PL_LAYER_SCRATCH]; /* needed only inside backward */
-    int32_t *load;   /* (experts) of the problem's routers: choices in this batch */
-    float *excess;   /* owned, host memory: their shares above the mean */
     const float *in; /* output of the layer before, (rows, hidden) */
 };
 
@@ -92,6 +91,7 @@ struct pl_net {
     /* Device memory, of the batch in flight: [0] loss, summed by the head over rows;
      * [1] balance and [2] z terms, by routers. */
     double *sums;
+    int32_t *loads; /* likewise: (layers with routers, experts) choices */
     float *scratch[PL_LAYER_SCRATCH];
 };
 
@@ -136,6 +136,13 @@ static inline float *pl_net_grad(const struct pl_net *net, const struct pl_pass 
     if (param == PL_NO_PARAM) return NULL;
     const struct pl_param *p = &net->problem->params[param];
     return pass->grads[p->stage] + p->offset;
+}
+
+/* Numbers in net->loads. */
+static inline size_t pl_net_loads(const struct pl_net *net)
+{
+    const struct pl_routers *r = &net->problem->routers;
+    return (size_t)r->layers * (size_t)r->experts;
 }
 
 /* Floats that n activations take. */

@@ -26,10 +26,19 @@ struct profile {
 
 static enum pl_profile_phase phase_of(int pass, int row)
 {
-    if (row == PL_TIMED_product_dw || row == PL_TIMED_embed_back ||
-        row == PL_TIMED_add_rows_back)
+    switch (row) {
+    case PL_TIMED_product_dw:
+    case PL_TIMED_product_groups_dw:
+    case PL_TIMED_embed_back:
+    case PL_TIMED_add_rows_back:
+    case PL_TIMED_bias_groups_back:
         return PL_PROFILE_W;
-    return pass == BACKWARD || row == PL_TIMED_product_dx ? PL_PROFILE_B : PL_PROFILE_F;
+    case PL_TIMED_product_dx:
+    case PL_TIMED_product_groups_dx:
+        return PL_PROFILE_B;
+    default:
+        return pass == BACKWARD ? PL_PROFILE_B : PL_PROFILE_F;
+    }
 }
 
 /* Everything issued before is done. */

@@ -32,20 +32,41 @@ struct pl_ffn pl_ffn_declare(struct pl_net *net, struct pl_layer *l, int width,
     return f;
 }
 
+/* Of all rows, or of each expert's; c += a product (dW only) or c = it. */
+static int product(const struct pl_device *dev, enum pl_product which,
+                   const struct pl_ffn *f, int rows, int in, int out, const float *a,
+                   const float *b, const float *bias, float *c)
+{
+    if (f->groups.n)
+        return dev->product_groups(which, &f->groups, in, out, a, b, bias, c);
+    return dev->product(which, rows, in, out, a, b, bias,
+                        which == PL_PRODUCT_DW ? c : NULL, c);
+}
+
+static int bias_back(const struct pl_device *dev, const struct pl_ffn *f, int rows,
+                     int out, const float *dy, float *db)
+{
+    if (!f->groups.n || !db) return pl_bias_db(dev, rows, out, dy, db);
+    return dev->bias_groups_back(&f->groups, out, dy, db);
+}
+
 int pl_ffn(const struct pl_net *net, const struct pl_pass *pass, const struct pl_ffn *f,
            int rows, const float *x, float *a, float *h, const float *addend, float *y)
 {
     const struct pl_device *dev = net->dev;
     const int d = net->model.hidden, inner = pl_ffn_inner(&net->model, f->width);
-    int rc = pl_linear(dev, rows, d, inner, x, pl_net_weight(net, pass, f->up),
-                       pl_net_weight(net, pass, f->up_bias), NULL, a);
+    const float *down = pl_net_weight(net, pass, f->down);
+    const float *bias = pl_net_weight(net, pass, f->down_bias);
+    int rc = product(dev, PL_PRODUCT_Y, f, rows, d, inner, x,
+                     pl_net_weight(net, pass, f->up),
+                     pl_net_weight(net, pass, f->up_bias), a);
     if (!rc && inner == 2 * f->width)
         rc = dev->swiglu(rows, f->width, a, h);
     else if (!rc)
         rc = dev->gelu((size_t)rows * (size_t)f->width, a, h);
-    return rc ? rc
-              : pl_linear(dev, rows, f->width, d, h, pl_net_weight(net, pass, f->down),
-                          pl_net_weight(net, pass, f->down_bias), addend, y);
+    if (!rc && addend)
+        return pl_linear(dev, rows, f->width, d, h, down, bias, addend, y);
+    return rc ? rc : product(dev, PL_PRODUCT_Y, f, rows, f->width, d, h, down, bias, y);
 }
 
 int pl_ffn_back(const struct pl_net *net, const struct pl_pass *pass,
@@ -54,20 +75,22 @@ int pl_ffn_back(const struct pl_net *net, const struct pl_pass *pass,
 {
     const struct pl_device *dev = net->dev;
     const int d = net->model.hidden, inner = pl_ffn_inner(&net->model, f->width);
-    int rc =
-        pl_linear_dw(dev, rows, f->width, d, dy, h, pl_net_grad(net, pass, f->down));
-    if (!rc) rc = pl_bias_db(dev, rows, d, dy, pl_net_grad(net, pass, f->down_bias));
+    int rc = product(dev, PL_PRODUCT_DW, f, rows, f->width, d, dy, h, NULL,
+                     pl_net_grad(net, pass, f->down));
+    if (!rc) rc = bias_back(dev, f, rows, d, dy, pl_net_grad(net, pass, f->down_bias));
     if (!rc)
-        rc = pl_linear_dx(dev, rows, f->width, d, dy, pl_net_weight(net, pass, f->down),
-                          NULL, dh);
+        rc = product(dev, PL_PRODUCT_DX, f, rows, f->width, d, dy,
+                     pl_net_weight(net, pass, f->down), NULL, dh);
     if (!rc && inner == 2 * f->width)
         rc = dev->swiglu_back(rows, f->width, a, dh, da);
     else if (!rc)
         rc = dev->gelu_back((size_t)rows * (size_t)f->width, a, dh, da);
     if (!rc)
-        rc = pl_linear_dw(dev, rows, d, inner, da, x, pl_net_grad(net, pass, f->up));
-    if (!rc) rc = pl_bias_db(dev, rows, inner, da, pl_net_grad(net, pass, f->up_bias));
+        rc = product(dev, PL_PRODUCT_DW, f, rows, d, inner, da, x, NULL,
+                     pl_net_grad(net, pass, f->up));
+    if (!rc)
+        rc = bias_back(dev, f, rows, inner, da, pl_net_grad(net, pass, f->up_bias));
     return rc ? rc
-              : pl_linear_dx(dev, rows, d, inner, da, pl_net_weight(net, pass, f->up),
-                             NULL, dx);
+              : product(dev, PL_PRODUCT_DX, f, rows, d, inner, da,
+                        pl_net_weight(net, pass, f->up), NULL, dx);
 }

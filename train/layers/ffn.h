@@ -13,8 +13,9 @@ int pl_ffn_inner(const struct pl_model *model, int width);
 struct pl_ffn pl_ffn_declare(struct pl_net *net, struct pl_layer *l, int width,
                              const char *prefix);
 
-/* y = ffn(x) + addend for some rows; addend: y, an array apart from it or NULL. Saved
- * for the backward: a (rows, inner), h (rows, width). */
+/* y = ffn(x) + addend for some rows, those of experts in their order (f->groups);
+ * addend: y, an array apart from it or NULL, NULL for experts. Saved for the backward:
+ * a (rows, inner), h (rows, width). */
 int pl_ffn(const struct pl_net *net, const struct pl_pass *pass, const struct pl_ffn *f,
            int rows, const float *x, float *a, float *h, const float *addend, float *y);
 /* dx (rows, hidden) = what dy says of x, and the gradients; dh, da: scratch. */

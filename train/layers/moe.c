@@ -7,7 +7,6 @@
  * place of a gradient it gets its expert's share of the choices above the mean, by
  * whose sign the training loop moves it. Shared experts may have a gate sigmoid(wg . y)
  * (Qwen2-MoE): a router with one expert that everybody visits. */
-#include "base/mem.h"
 #include "train/layers/ffn.h"
 #include "train/layers/linear.h"
 #include "train/layers/norm.h"
@@ -70,12 +69,15 @@ static void declare_params(struct pl_net *net, struct pl_layer *l)
     l->param[ROUTER] = pl_net_param(net, l, PL_PARAM_MATRIX, m->experts, m->hidden,
                                     pl_net_fill(m, false),
                                     "model.layers.%d.mlp.gate.weight", l->index);
-    for (int e = 0; e < m->experts; e++) {
+    for (int e = 0; e < m->experts; e++) { /* evenly spaced */
         snprintf(prefix, sizeof prefix, "model.layers.%d.mlp.experts.%d", l->index, e);
         struct pl_ffn f = pl_ffn_declare(net, l, m->expert_ffn, prefix);
+        const struct pl_param *params = net->problem->params;
         if (e == 0) l->ffn = f;
-        if (e == 1) l->ffn_step = f.up - l->ffn.up;
+        if (e == 1)
+            l->ffn.groups.stride = params[f.up].offset - params[l->ffn.up].offset;
     }
+    l->ffn.groups.n = m->experts;
     declare_shared(net, l);
 }
 
@@ -108,10 +110,8 @@ static size_t larger(size_t a, size_t b)
 static void declare(struct pl_net *net, struct pl_layer *l)
 {
     const struct pl_model *m = &net->model;
-    struct pl_routers *routers = &net->problem->routers;
     declare_params(net, l);
-    l->load = routers->load + (size_t)routers->layers++ * (size_t)m->experts;
-    l->excess = PL_NEW(m->experts, float);
+    l->router = net->problem->routers.layers++;
     const size_t rows = (size_t)net->max_rows, d = (size_t)m->hidden;
     const size_t E = (size_t)m->experts, n = rows * (size_t)m->experts_per_token;
     const size_t f = (size_t)m->expert_ffn, shared = (size_t)m->shared_ffn;
@@ -171,45 +171,30 @@ static struct pl_routing routing(const struct pl_net *net, const struct pl_layer
     return r;
 }
 
-static struct pl_ffn expert(const struct pl_layer *l, int e)
+/* All experts, with the rows that chose them. */
+static struct pl_ffn experts(const struct pl_layer *l, const struct pl_routing *r)
 {
     struct pl_ffn f = l->ffn;
-    int *const params[] = {&f.up, &f.up_bias, &f.down, &f.down_bias};
-    for (int i = 0; i < 4; i++)
-        if (*params[i] != PL_NO_PARAM) *params[i] += e * l->ffn_step;
+    f.groups.rows = r->rows * r->chosen;
+    f.groups.load = r->load + (size_t)(r->rows / r->group) * (size_t)r->experts;
     return f;
 }
 
-/* The loads on the host; waits for the device. */
-static int fetch_load(const struct pl_net *net, const struct pl_layer *l,
-                      const struct pl_routing *r)
-{
-    const size_t E = (size_t)r->experts, groups = (size_t)(r->rows / r->group);
-    return net->dev->download(l->load, r->load + groups * E, E * sizeof *l->load);
-}
-
+/* The loads are kept for whoever asks when the batch is done. */
 static int forward_experts(const struct pl_net *net, const struct pl_layer *l,
                            const struct pl_pass *pass, const struct pl_routing *r)
 {
     const struct pl_device *dev = net->dev;
-    const size_t d = (size_t)net->model.hidden, f = (size_t)net->model.expert_ffn;
-    const size_t inner = (size_t)pl_ffn_inner(&net->model, net->model.expert_ffn);
+    const struct pl_ffn f = experts(l, r);
+    const size_t E = (size_t)r->experts;
+    const int d = net->model.hidden, rows = f.groups.rows;
     float *const *b = l->buffer;
-    size_t at = 0;
-    int rc = fetch_load(net, l, r);
-    if (!rc)
-        rc = net->dev->gather(r->rows * r->chosen, (int)d, r->of_slot, b[NORMED], b[X]);
-    for (int e = 0; e < r->experts && !rc; at += (size_t)l->load[e++]) {
-        const struct pl_ffn own = expert(l, e);
-        if (l->load[e])
-            rc = pl_ffn(net, pass, &own, l->load[e], pl_device_at(dev, b[X], at * d),
-                        pl_device_at(dev, b[INNER], at * inner),
-                        pl_device_at(dev, b[H], at * f), NULL,
-                        pl_device_at(dev, b[Y], at * d));
-    }
+    int rc = dev->copy(net->loads + (size_t)l->router * E, f.groups.load,
+                       E * sizeof *net->loads);
+    if (!rc) rc = dev->gather(rows, d, r->of_slot, b[NORMED], b[X]);
+    if (!rc) rc = pl_ffn(net, pass, &f, rows, b[X], b[INNER], b[H], NULL, b[Y]);
     return rc ? rc
-              : net->dev->combine(r->rows, r->chosen, (int)d, r->slot, r->weight, b[Y],
-                                  b[OUT]);
+              : dev->combine(r->rows, r->chosen, d, r->slot, r->weight, b[Y], b[OUT]);
 }
 
 static int forward_shared(const struct pl_net *net, const struct pl_layer *l,
@@ -285,7 +270,7 @@ static int backward_shared(const struct pl_net *net, const struct pl_layer *l,
                                     net->dx, scratch[DY], scratch[DWEIGHT]);
         if (!rc)
             rc = net->dev->route_back(&r, b[GATE_LOGIT], scratch[DWEIGHT], 1,
-                                      scratch[DLOGITS]);
+                                      scratch[DLOGITS], NULL);
         dy = scratch[DY];
     }
     if (!rc)
@@ -301,40 +286,17 @@ static int backward_experts(const struct pl_net *net, const struct pl_layer *l,
                             const struct pl_pass *pass, const struct pl_routing *r)
 {
     const struct pl_device *dev = net->dev;
-    const size_t d = (size_t)net->model.hidden, f = (size_t)net->model.expert_ffn;
-    const size_t inner = (size_t)pl_ffn_inner(&net->model, net->model.expert_ffn);
+    const struct pl_ffn f = experts(l, r);
+    const int d = net->model.hidden;
     float *const *b = l->buffer, *const *scratch = net->scratch;
-    size_t at = 0;
-    int rc = net->dev->combine_back(r->rows, r->chosen, (int)d, r->slot, r->weight,
-                                    b[Y], net->dx, scratch[DY], scratch[DWEIGHT]);
-    for (int e = 0; e < r->experts && !rc; at += (size_t)l->load[e++]) {
-        const struct pl_ffn own = expert(l, e);
-        if (l->load[e])
-            rc = pl_ffn_back(
-                net, pass, &own, l->load[e], pl_device_at(dev, b[X], at * d),
-                pl_device_at(dev, b[INNER], at * inner),
-                pl_device_at(dev, b[H], at * f), pl_device_at(dev, scratch[DY], at * d),
-                scratch[DH], scratch[DINNER], pl_device_at(dev, scratch[DX], at * d));
-    }
+    int rc = dev->combine_back(r->rows, r->chosen, d, r->slot, r->weight, b[Y], net->dx,
+                               scratch[DY], scratch[DWEIGHT]);
+    if (!rc)
+        rc = pl_ffn_back(net, pass, &f, f.groups.rows, b[X], b[INNER], b[H],
+                         scratch[DY], scratch[DH], scratch[DINNER], scratch[DX]);
     return rc ? rc
-              : net->dev->combine(r->rows, r->chosen, (int)d, r->slot, NULL,
-                                  scratch[DX], scratch[DNORMED]);
-}
-
-/* The "gradient" of the selection biases: scale times the share of choices above the
- * mean share. */
-static int signal_load(const struct pl_net *net, const struct pl_layer *l,
-                       const struct pl_pass *pass, const struct pl_routing *r)
-{
-    float *to = pl_net_grad(net, pass, l->param[BALANCE]);
-    const double all = (double)r->rows * r->chosen;
-    if (!to) return 0;
-    for (int e = 0; e < r->experts; e++)
-        l->excess[e] = (float)(pass->scale * (l->load[e] / all - 1.0 / r->experts));
-    int rc = net->dev->upload(net->scratch[DLOGITS], l->excess,
-                              sizeof(float) * (size_t)r->experts);
-    return rc ? rc
-              : net->dev->axpby((size_t)r->experts, 1, net->scratch[DLOGITS], 1, to);
+              : dev->combine(r->rows, r->chosen, d, r->slot, NULL, scratch[DX],
+                             scratch[DNORMED]);
 }
 
 static int backward(const struct pl_net *net, const struct pl_layer *l,
@@ -345,10 +307,10 @@ static int backward(const struct pl_net *net, const struct pl_layer *l,
     int rc = backward_shared(net, l, pass);
     if (!rc) rc = backward_experts(net, l, pass, &r);
     if (!rc)
-        rc = net->dev->route_back(&r, b[LOGITS], scratch[DWEIGHT], (float)pass->scale,
-                                  scratch[DLOGITS]);
+        rc = net->dev->route_back(&r, b[LOGITS], scratch[DWEIGHT], pass->scale,
+                                  scratch[DLOGITS],
+                                  pl_net_grad(net, pass, l->param[BALANCE]));
     if (!rc) rc = logits_back(net, l, pass, r.experts, l->param[ROUTER]);
-    if (!rc) rc = signal_load(net, l, pass, &r);
     return rc ? rc
               : pl_norm_back(net, pass, &l->param[GAIN], l->in, b[STATS],
                              scratch[DNORMED], net->dx);
