@@ -10,7 +10,10 @@
 #include <math.h>
 #include <string.h>
 
-#define U_BF16 ldexp(1, -9) /* 8 bits, to nearest */
+/* Rounding x of [2^e, 2^(e+1)) to nearest in 8 bits, neighbours 2^(e-7) apart: at most
+ * u 2^e with u = 2^-8 and, as x is then at least 2^e (1 + u), u / (1 + u) of x itself.
+ * Cutting off bits instead can be nearly 2 u. */
+#define U_BF16 (0x1p-8 / (1 + 0x1p-8))
 
 enum { PLAIN, AVX512, AMX, KINDS };
 
