@@ -214,7 +214,8 @@ struct pl_device {
     int (*add_rows_back)(int rows, int period, int d, const float *dy, float *dx);
 
     /* y = x / rms(x) * gain, rstd (rows) = (mean x^2 + eps)^-1/2.
-     * back: dx += ..., dgain (d) += ... (row order). */
+     * back: dx += ..., dgain (d) += ... (row order); dx may be dy, and is then
+     * overwritten. */
     int (*rmsnorm)(int rows, int d, float eps, const float *x, const float *gain,
                    float *y, float *rstd);
     int (*rmsnorm_back)(int rows, int d, const float *x, const float *gain,
@@ -222,8 +223,8 @@ struct pl_device {
 
     /* y = (x - mean) rstd gain + shift, mean and rstd (rows) of each row, rstd =
      * (var + eps)^-1/2, var = mean (x - mean)^2; shift NULL: none.
-     * back: dx += ..., dgain += ..., and dshift unless it is NULL += ... (row order).
-     */
+     * back: dx += ..., dgain += ..., and dshift unless it is NULL += ... (row order);
+     * dx as in rmsnorm_back. */
     int (*layernorm)(int rows, int d, float eps, const float *x, const float *gain,
                      const float *shift, float *y, float *mean, float *rstd);
     int (*layernorm_back)(int rows, int d, const float *x, const float *gain,

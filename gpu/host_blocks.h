@@ -53,6 +53,7 @@ static void layernorm_back_part(void *args, int part, size_t from, size_t to)
 {
     const struct layernorm *p = args;
     const size_t d = p->d;
+    const bool apart = p->dx != p->dy;
     const float *gain = p->gain;
     float *dgain = p->part + (size_t)part * 2 * d, *dshift = dgain + d;
     memset(dgain, 0, 2 * d * sizeof *dgain);
@@ -70,10 +71,11 @@ static void layernorm_back_part(void *args, int part, size_t from, size_t to)
         along /= (float)d;
 #pragma omp simd
         for (size_t i = 0; i < d; i++) {
-            float n = (x[i] - center) * factor;
-            dx[i] += factor * (dy[i] * gain[i] - plain - n * along);
-            dgain[i] += dy[i] * n;
-            dshift[i] += dy[i];
+            const float n = (x[i] - center) * factor;
+            const float e = dy[i], old = apart ? dx[i] : 0;
+            dx[i] = old + factor * (e * gain[i] - plain - n * along);
+            dgain[i] += e * n;
+            dshift[i] += e;
         }
     }
 }

@@ -217,6 +217,7 @@ static void rmsnorm_back_part(void *args, int part, size_t from, size_t to)
 {
     const struct norm *p = args;
     const size_t d = p->d;
+    const bool apart = p->dx != p->dy;
     const float *gain = p->gain;
     float *dgain = p->dgain + (size_t)part * d;
     memset(dgain, 0, d * sizeof *dgain);
@@ -228,8 +229,9 @@ static void rmsnorm_back_part(void *args, int part, size_t from, size_t to)
         mean *= factor * factor / (float)d;
 #pragma omp simd
         for (size_t i = 0; i < d; i++) {
-            dx[i] += factor * (dy[i] * gain[i] - x[i] * mean);
-            dgain[i] += dy[i] * x[i] * factor;
+            const float e = dy[i], old = apart ? dx[i] : 0;
+            dx[i] = old + factor * (e * gain[i] - x[i] * mean);
+            dgain[i] += e * x[i] * factor;
         }
     }
 }

@@ -22,8 +22,8 @@ int pl_ref_layernorm(int rows, int d, float eps, const float *x, const float *ga
     return 0;
 }
 
-/* n = (x - mean) rstd, e = dy gain: dx += rstd (e - mean(e) - n mean(e n)); dgain +=
- * sum over rows of dy n, dshift += sum of dy. */
+/* n = (x - mean) rstd, e = dy gain: dx += rstd (e - mean(e) - n mean(e n)), = where dx
+ * is dy; dgain += sum over rows of dy n, dshift += sum of dy. */
 int pl_ref_layernorm_back(int rows, int d, const float *x, const float *gain,
                           const float *mean, const float *rstd, const float *dy,
                           float *dx, float *dgain, float *dshift)
@@ -47,8 +47,9 @@ int pl_ref_layernorm_back(int rows, int d, const float *x, const float *gain,
         }
         for (int i = 0; i < d; i++) {
             double n = ((double)x[i] - mean[r]) * scale;
-            dx[i] = (float)(dx[i] + scale * ((double)dy[i] * gain[i] - plain / d -
-                                             n * along / d));
+            dx[i] =
+                (float)((dx == dy ? 0 : dx[i]) +
+                        scale * ((double)dy[i] * gain[i] - plain / d - n * along / d));
         }
     }
     return 0;

@@ -40,8 +40,8 @@ int pl_ref_rmsnorm(int rows, int d, float eps, const float *x, const float *gain
     return 0;
 }
 
-/* dx += rstd (dy gain - x rstd^2 mean(dy gain x)); dgain += sum over rows of dy x rstd.
- */
+/* dx += rstd (dy gain - x rstd^2 mean(dy gain x)), = where dx is dy; dgain += sum over
+ * rows of dy x rstd. */
 int pl_ref_rmsnorm_back(int rows, int d, const float *x, const float *gain,
                         const float *rstd, const float *dy, float *dx, float *dgain)
 {
@@ -58,7 +58,8 @@ int pl_ref_rmsnorm_back(int rows, int d, const float *x, const float *gain,
         for (int i = 0; i < d; i++) mean += (double)dy[i] * gain[i] * x[i];
         mean *= scale * scale / d;
         for (int i = 0; i < d; i++)
-            dx[i] = (float)(dx[i] + scale * ((double)dy[i] * gain[i] - x[i] * mean));
+            dx[i] = (float)((dx == dy ? 0 : dx[i]) +
+                            scale * ((double)dy[i] * gain[i] - x[i] * mean));
     }
     return 0;
 }

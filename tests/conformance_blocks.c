@@ -123,6 +123,12 @@ static void layernorm_back_one(struct trial *t, int rows, int d, bool shifted)
     trial_compare(t, "dgain", dgain, (size_t)d, want + n, weight + n);
     if (shifted)
         trial_compare(t, "dshift", dshift, (size_t)d, want + n + d, weight + n + d);
+    for (size_t e = 0; e < n; e++) want[e] -= c.dx[e];
+    trial_status(t, t->device->upload(dgain, c.dgain, (size_t)d * sizeof *dgain));
+    trial_status(t, t->device->layernorm_back(rows, d, x, gain, mean, rstd, dy, dy,
+                                              dgain, NULL));
+    trial_compare_real(t, "dx in dy's place", dy, n, want, weight);
+    trial_compare(t, "dgain", dgain, (size_t)d, want + n, weight + n);
     trial_clear(t);
     float *const arrays[] = {c.x,    c.gain, c.dy,    c.dx,
                              c.mean, c.rstd, c.dgain, c.dshift};

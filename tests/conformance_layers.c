@@ -149,6 +149,11 @@ void check_rmsnorm_back(struct trial *t)
         trial_status(t, t->device->rmsnorm_back(rows, d, ux, ugain, ur, uy, ud, ug));
         trial_compare_real(t, "dx", ud, n, want, weight);
         trial_compare(t, "dgain", ug, (size_t)d, want + n, weight + n);
+        for (size_t e = 0; e < n; e++) want[e] -= dx[e];
+        trial_status(t, t->device->upload(ug, dgain, (size_t)d * sizeof *dgain));
+        trial_status(t, t->device->rmsnorm_back(rows, d, ux, ugain, ur, uy, uy, ug));
+        trial_compare_real(t, "dx in dy's place", uy, n, want, weight);
+        trial_compare(t, "dgain", ug, (size_t)d, want + n, weight + n);
         trial_clear(t);
         free(x), free(gain), free(dy), free(dx), free(rstd), free(dgain), free(want);
     }

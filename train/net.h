@@ -87,7 +87,7 @@ struct pl_net {
     struct pl_net_fill *fill; /* [n_params] */
     float *arena;             /* device memory behind every pointer below */
     size_t arena_floats;
-    float *dx; /* (rows, hidden) */
+    float *dx; /* (rows, hidden); from the head's forward on */
     /* Device memory, of the batch in flight: [0] loss, summed by the head over rows;
      * [1] balance and [2] z terms, by routers. */
     double *sums;

@@ -4,12 +4,12 @@
  * Logits exist for a chunk of rows at a time: where gradients are wanted, forward turns
  * a chunk's logits into their gradient and adds up that of Whead and y at once, with
  * backward's weights, so nothing of (rows, vocab) is kept (as in Liger's fused linear
- * cross-entropy, arXiv 2410.10989). */
+ * cross-entropy, arXiv 2410.10989). The gradient of y waits in net->dx. */
 #include "train/layers/linear.h"
 #include "train/layers/norm.h"
 #include "train/net.h"
 
-enum { LOGITS, NORMED, STATS, DNORMED };
+enum { LOGITS, NORMED, STATS };
 enum { GAIN, SHIFT, WHEAD };
 
 /* Rows of a chunk: 2^22 logits, but enough for products that do not wait for Whead's
@@ -38,7 +38,6 @@ static void declare(struct pl_net *net, struct pl_layer *l)
         pl_net_reals(net, (size_t)chunk_rows(net) * (size_t)m->vocab);
     l->buffer_floats[NORMED] = pl_net_reals(net, rows * (size_t)m->hidden);
     l->buffer_floats[STATS] = pl_norm_stats(m, rows);
-    l->buffer_floats[DNORMED] = pl_net_reals(net, rows * (size_t)m->hidden);
 }
 
 /* Logits of rows from `first`, their loss, and with grads what follows from it. */
@@ -64,7 +63,7 @@ static int chunk(const struct pl_net *net, const struct pl_layer *l,
     return rc ? rc
               : pl_linear_dx(dev, rows, d, vocab, logits,
                              pl_net_weight(net, &back, l->param[WHEAD]), NULL,
-                             pl_device_at(dev, l->buffer[DNORMED], at));
+                             pl_device_at(dev, net->dx, at));
 }
 
 static int forward(const struct pl_net *net, const struct pl_layer *l,
@@ -83,11 +82,8 @@ static int forward(const struct pl_net *net, const struct pl_layer *l,
 static int backward(const struct pl_net *net, const struct pl_layer *l,
                     struct pl_pass *pass)
 {
-    const size_t n = (size_t)pass->rows * (size_t)net->model.hidden;
-    int rc = net->dev->zero(net->dx, net->dev->real_bytes * n);
-    return rc ? rc
-              : pl_norm_back(net, pass, &l->param[GAIN], l->in, l->buffer[STATS],
-                             l->buffer[DNORMED], net->dx);
+    return pl_norm_back(net, pass, &l->param[GAIN], l->in, l->buffer[STATS], net->dx,
+                        net->dx);
 }
 
 const struct pl_layer_type pl_layer_head = {

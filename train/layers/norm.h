@@ -13,7 +13,8 @@ size_t pl_norm_stats(const struct pl_model *model, size_t rows);
 /* y = norm(x), (rows, hidden). */
 int pl_norm(const struct pl_net *net, const struct pl_pass *pass, const int param[2],
             const float *x, float *y, float *stats);
-/* dx += what dy, the gradient of y, says of x; gain's and bias's gradients likewise. */
+/* dx += what dy, the gradient of y, says of x, or = it where dx is dy; gain's and
+ * bias's gradients += . */
 int pl_norm_back(const struct pl_net *net, const struct pl_pass *pass,
                  const int param[2], const float *x, const float *stats,
                  const float *dy, float *dx);
