@@ -206,11 +206,32 @@ static int layernorm_back(int rows, int d, const float *x, const float *gain,
     return norm_back<R>({rows, 1, d, d}, x, gain, mean, rstd, dy, dx, dgain, dshift);
 }
 
-template <class R>
-static int headnorm(int rows, int n_heads, int d, int ld, float eps, const float *x,
-                    const float *gain, float *y, float *rstd)
+/* A row of s.d elements, s.ld apart, to a warp. */
+template <class R, int N>
+static __global__ void copy_kernel(struct shape s, const R *x, R *y)
 {
-    return norm<R>({rows * n_heads, n_heads, d, ld}, eps, x, gain, NULL, y, NULL, rstd);
+    const size_t r = pl_row(), at = row_at(s, r);
+    float v[N];
+    if (r >= (size_t)s.rows) return;
+    for (int c = pl_lane() * N; c < s.d; c += PL_WARP * N) {
+        pl_get<N>(x + at + c, v);
+        pl_put<N>(y + at + c, v);
+    }
+}
+
+template <class R>
+static int headnorm(int rows, int n_heads, int d, int more, int ld, float eps,
+                    const float *x, const float *gain, float *y, float *rstd)
+{
+    const struct shape heads = {rows * n_heads, n_heads, d, ld};
+    const struct shape rest = {rows, 1, more, ld};
+    const R *from = (const R *)x + n_heads * d;
+    R *to = (R *)y + n_heads * d;
+    int rc = norm<R>(heads, eps, x, gain, NULL, y, NULL, rstd);
+    if (rc || !rows || !more) return rc;
+    PL_LAUNCH_WIDE(R, pl_wide<R>(more, from, to) && pl_wide<R>(ld), copy_kernel,
+                   pl_row_blocks((size_t)rows), PL_BLOCK, 0, rest, from, to);
+    return pl_cuda_launched("headnorm");
 }
 
 template <class R>

@@ -232,11 +232,12 @@ struct pl_device {
                           float *dx, float *dgain, float *dshift);
 
     /* RMSNorm of each of n_heads heads of d floats at the start of rows of ld floats,
-     * all with one gain (d); the rest of y's rows is not touched. rstd (rows, n_heads).
+     * all with one gain (d); y gets the next `more` floats of a row as they are, what
+     * follows is not touched. rstd (rows, n_heads).
      * back: g, of x's shape, is the gradient of y on entry and of x on return; dgain
      * += ... (row order). */
-    int (*headnorm)(int rows, int n_heads, int d, int ld, float eps, const float *x,
-                    const float *gain, float *y, float *rstd);
+    int (*headnorm)(int rows, int n_heads, int d, int more, int ld, float eps,
+                    const float *x, const float *gain, float *y, float *rstd);
     int (*headnorm_back)(int rows, int n_heads, int d, int ld, const float *x,
                          const float *gain, const float *rstd, float *g, float *dgain);
 

@@ -106,7 +106,7 @@ int HOST(layernorm_back)(int rows, int d, const float *x, const float *gain,
 
 struct headnorm {
     int n_heads;
-    size_t d, ld;
+    size_t d, more, ld;
     float eps;
     const float *x, *gain, *rstd;
     float *y, *to_rstd, *g, *dgain; /* dgain: a row for each part */
@@ -127,12 +127,16 @@ static void headnorm_part(void *args, int part, size_t from, size_t to)
         for (size_t i = 0; i < d; i++) y[i] = x[i] * factor * gain[i];
         p->to_rstd[k] = factor;
     }
+    for (size_t r = from; p->more && r < to; r++)
+        memcpy(p->y + r * p->ld + heads * d, p->x + r * p->ld + heads * d,
+               p->more * sizeof *p->y);
 }
 
-int HOST(headnorm)(int rows, int n_heads, int d, int ld, float eps, const float *x,
-                   const float *gain, float *y, float *rstd)
+int HOST(headnorm)(int rows, int n_heads, int d, int more, int ld, float eps,
+                   const float *x, const float *gain, float *y, float *rstd)
 {
     struct headnorm p = {.n_heads = n_heads, .d = (size_t)d, .ld = (size_t)ld};
+    p.more = (size_t)more;
     p.eps = eps;
     p.x = x;
     p.gain = gain;

@@ -65,7 +65,7 @@ static inline double pl_groups_elements(const struct pl_groups *g, double each)
 #define PL_COST_rmsnorm_back 0, PL_D(rows) + 3.0 * d, (3 + (dx != dy)) * PL_D(rows) * d
 #define PL_COST_layernorm 0, 2 * PL_D(rows) + d, 2 * PL_D(rows) * d
 #define PL_COST_layernorm_back 0, 2 * PL_D(rows) + 3.0 * d, (3 + (dx != dy)) * PL_D(rows) * d
-#define PL_COST_headnorm 0, PL_D(rows) * n_heads + d, 2 * PL_D(rows) * n_heads * d
+#define PL_COST_headnorm 0, PL_D(rows) * n_heads + d, 2 * PL_D(rows) * (PL_D(n_heads) * d + more)
 #define PL_COST_headnorm_back 0, PL_D(rows) * n_heads + 3.0 * d, 3 * PL_D(rows) * n_heads * d
 #define PL_COST_add_rows 0, PL_D(period < rows ? period : rows) * d, 2 * PL_D(rows) * d
 #define PL_COST_add_rows_back 0, 2 * PL_D(period < rows ? period : rows) * d, PL_D(rows) * d

@@ -75,9 +75,9 @@
                           const float *mean, const float *rstd, const float *dy,       \
                           float *dx, float *dgain, float *dshift),                     \
       (rows, d, x, gain, mean, rstd, dy, dx, dgain, dshift))                           \
-    X(p, headnorm, (int rows, int n_heads, int d, int ld, float eps, const float *x,   \
-                    const float *gain, float *y, float *rstd),                         \
-      (rows, n_heads, d, ld, eps, x, gain, y, rstd))                                   \
+    X(p, headnorm, (int rows, int n_heads, int d, int more, int ld, float eps,         \
+                    const float *x, const float *gain, float *y, float *rstd),         \
+      (rows, n_heads, d, more, ld, eps, x, gain, y, rstd))                             \
     X(p, headnorm_back, (int rows, int n_heads, int d, int ld, const float *x,         \
                          const float *gain, const float *rstd, float *g,               \
                          float *dgain),                                                \

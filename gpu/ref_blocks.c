@@ -56,14 +56,15 @@ int pl_ref_layernorm_back(int rows, int d, const float *x, const float *gain,
 }
 
 /* As rmsnorm, head by head (query and key norm: Dehghani et al. 2023, OLMoE, Qwen3). */
-int pl_ref_headnorm(int rows, int n_heads, int d, int ld, float eps, const float *x,
-                    const float *gain, float *y, float *rstd)
+int pl_ref_headnorm(int rows, int n_heads, int d, int more, int ld, float eps,
+                    const float *x, const float *gain, float *y, float *rstd)
 {
-    for (int r = 0; r < rows; r++)
-        for (int h = 0; h < n_heads; h++) {
-            size_t at = (size_t)r * (size_t)ld + (size_t)h * (size_t)d;
+    for (int r = 0; r < rows; r++) {
+        size_t at = (size_t)r * (size_t)ld;
+        for (int h = 0; h < n_heads; h++, at += (size_t)d)
             pl_ref_rmsnorm(1, d, eps, x + at, gain, y + at, rstd++);
-        }
+        for (int i = 0; i < more; i++) y[at + (size_t)i] = x[at + (size_t)i];
+    }
     return 0;
 }
 

@@ -143,13 +143,16 @@ void check_layernorm_back(struct trial *t)
 }
 
 struct heads_case {
-    int rows, heads, d, ld;
+    int rows, heads, d, ld, more;
 };
-static const struct heads_case head_shapes[] = {
-    {1, 1, 1, 1}, {3, 2, 7, 20}, {5, 1, 64, 100}, {33, 3, 40, 120}, {2, 2, 136, 280}};
+static const struct heads_case head_shapes[] = {{1, 1, 1, 1, 0},
+                                                {3, 2, 7, 20, 5},
+                                                {5, 1, 64, 100, 36},
+                                                {33, 3, 40, 120, 0},
+                                                {2, 2, 136, 280, 8}};
 enum { HEAD_SHAPES = sizeof head_shapes / sizeof *head_shapes };
 
-/* As rmsnorm; what is between the heads keeps its value. */
+/* As rmsnorm; what is behind the heads is copied, and then keeps its value. */
 void check_headnorm(struct trial *t)
 {
     for (int k = 0; k < HEAD_SHAPES; k++) {
@@ -171,11 +174,14 @@ void check_headnorm(struct trial *t)
             want[n + (size_t)h] = scale;
             weight[n + (size_t)h] = (c.d + 8) * scale;
         }
+        for (int r = 0; r < c.rows; r++)
+            for (int i = c.heads * c.d; i < c.heads * c.d + c.more; i++)
+                want[r * c.ld + i] = x[r * c.ld + i];
         float *dx = trial_upload_real(t, x, n),
               *dgain = trial_upload(t, gain, (size_t)c.d);
         float *dy = trial_upload_real(t, y, n), *rstd = trial_upload(t, want, heads);
-        trial_status(t, t->device->headnorm(c.rows, c.heads, c.d, c.ld, 1e-6f, dx,
-                                            dgain, dy, rstd));
+        trial_status(t, t->device->headnorm(c.rows, c.heads, c.d, c.more, c.ld, 1e-6f,
+                                            dx, dgain, dy, rstd));
         trial_compare_real(t, "y", dy, n, want, weight);
         trial_compare(t, "rstd", rstd, heads, want + n, weight + n);
         trial_clear(t);

@@ -102,7 +102,7 @@ static void declare(struct pl_net *net, struct pl_layer *l)
     l->scratch_floats[DQKV] = pl_net_reals(net, rows * width);
 }
 
-/* b[QKV] = queries and keys of b[RAW] normed, values copied. */
+/* b[QKV] = queries and keys of b[RAW] normed, and its values. */
 static int norm_qk(const struct pl_net *net, const struct pl_layer *l,
                    const struct pl_pass *pass)
 {
@@ -112,13 +112,11 @@ static int norm_qk(const struct pl_net *net, const struct pl_layer *l,
     const size_t keys = (size_t)q_width(m);
     const float eps = (float)m->norm_eps;
     float *const *b = l->buffer;
-    int rc = pl_net_copy(net, b[QKV], b[RAW], (size_t)rows * (size_t)width);
-    if (!rc)
-        rc = net->dev->headnorm(rows, q.heads, q.dim, width, eps, b[RAW],
-                                pl_net_weight(net, pass, l->param[QGAIN]), b[QKV],
-                                b[QRSTD]);
+    int rc =
+        net->dev->headnorm(rows, q.heads, q.dim, 0, width, eps, b[RAW],
+                           pl_net_weight(net, pass, l->param[QGAIN]), b[QKV], b[QRSTD]);
     return rc ? rc
-              : net->dev->headnorm(rows, k.heads, k.dim, width, eps,
+              : net->dev->headnorm(rows, k.heads, k.dim, k.heads * k.dim, width, eps,
                                    pl_device_at(net->dev, b[RAW], keys),
                                    pl_net_weight(net, pass, l->param[KGAIN]),
                                    pl_device_at(net->dev, b[QKV], keys), b[KRSTD]);
