@@ -23,12 +23,27 @@ static const struct pl_model model = {.layers = L,
                                       .rope_theta = 1e4,
                                       .norm_eps = 1e-5};
 
+static const struct pl_model gpt2 = {.layers = L,
+                                     .hidden = 16,
+                                     .heads = 4,
+                                     .kv_heads = 4,
+                                     .head_dim = 4,
+                                     .ffn = 64,
+                                     .vocab = 31,
+                                     .positions = T,
+                                     .norm = PL_NORM_LAYER,
+                                     .bias = PL_BIAS_ALL,
+                                     .mlp = PL_MLP_GELU,
+                                     .rope_theta = 1e4,
+                                     .norm_eps = 1e-5};
+
 /* One gradient; the table of its operations. */
-static struct pl_timed_table gradient_table(const struct pl_device *device)
+static struct pl_timed_table gradient_table(const struct pl_device *device,
+                                            const struct pl_model *m)
 {
     struct pl_timed_table table = {0};
     struct fixture f;
-    fixture_open(&f, pl_timed_device(0, device), &model, 2, B, T);
+    fixture_open(&f, pl_timed_device(0, device), m, 2, B, T);
     pl_timed_into(&table);
     fixture_gradient(&f, 1);
     pl_timed_into(NULL);
@@ -37,9 +52,17 @@ static struct pl_timed_table gradient_table(const struct pl_device *device)
     return table;
 }
 
+static void check_calls(const struct pl_timed_table *t, const int64_t *want)
+{
+    for (int row = 0; row < PL_TIMED_ROWS; row++)
+        ck_assert_msg(t->row[row].calls == want[row], "%s: %lld calls, expected %lld",
+                      pl_timed_names[row], (long long)t->row[row].calls,
+                      (long long)want[row]);
+}
+
 START_TEST(calls_are_those_of_the_net)
 {
-    const struct pl_timed_table t = gradient_table(&pl_device_host);
+    const struct pl_timed_table t = gradient_table(&pl_device_host, &model);
     int64_t want[PL_TIMED_ROWS] = {0};
     want[PL_TIMED_product] = want[PL_TIMED_product_dx] = want[PL_TIMED_product_dw] =
         4 * L + 1; /* qkv, o, gate and up, down; head */
@@ -50,17 +73,64 @@ START_TEST(calls_are_those_of_the_net)
     want[PL_TIMED_rope] = 2 * L;
     want[PL_TIMED_zero] = 1; /* sums */
     want[PL_TIMED_download] = 1;
-    for (int row = 0; row < PL_TIMED_ROWS; row++)
-        ck_assert_msg(t.row[row].calls == want[row], "%s: %lld calls, expected %lld",
-                      pl_timed_names[row], (long long)t.row[row].calls,
-                      (long long)want[row]);
+    check_calls(&t, want);
+}
+END_TEST
+
+/* Nothing is copied or cleared, no bias is added alone. */
+START_TEST(calls_are_those_of_gpt2)
+{
+    const struct pl_timed_table t = gradient_table(&pl_device_host, &gpt2);
+    int64_t want[PL_TIMED_ROWS] = {0};
+    want[PL_TIMED_product] = want[PL_TIMED_product_dx] = want[PL_TIMED_product_dw] =
+        4 * L + 1;
+    want[PL_TIMED_embed] = want[PL_TIMED_embed_back] = want[PL_TIMED_xent] = 1;
+    want[PL_TIMED_layernorm] = want[PL_TIMED_layernorm_back] = 2 * L + 1;
+    want[PL_TIMED_attention] = want[PL_TIMED_attention_back] = L;
+    want[PL_TIMED_gelu] = want[PL_TIMED_gelu_back] = L;
+    want[PL_TIMED_add_rows] = 1;              /* positions */
+    want[PL_TIMED_add_rows_back] = 4 * L + 1; /* and biases */
+    want[PL_TIMED_zero] = want[PL_TIMED_download] = 1;
+    check_calls(&t, want);
+}
+END_TEST
+
+static double gradient_bytes(struct pl_model m, int layers, int sequences)
+{
+    struct pl_timed_table t = {0};
+    struct fixture f;
+    double bytes = 0;
+    m.layers = layers;
+    fixture_open(&f, pl_timed_device(0, &pl_device_host), &m, 1, sequences, T);
+    pl_timed_into(&t);
+    fixture_gradient(&f, 1);
+    pl_timed_into(NULL);
+    fixture_free(&f);
+    for (int row = 0; row < PL_TIMED_ROWS; row++) bytes += t.row[row].bytes;
+    return bytes;
+}
+
+/* One more row in one more block: what train/net.h counts, lse of each head and the
+ * norms' statistics, written and read. */
+START_TEST(a_block_moves_what_is_promised)
+{
+    struct pl_model m = _i == 1 ? gpt2 : model;
+    if (_i == 2) m.qk_norm = PL_QK_HEAD;
+    const double two = gradient_bytes(m, 2, 2) - gradient_bytes(m, 1, 2);
+    const double one = gradient_bytes(m, 2, 1) - gradient_bytes(m, 1, 1);
+    const double d = m.hidden, q = m.heads * m.head_dim, f = m.ffn;
+    const double k = m.kv_heads * m.head_dim, w = q + 2 * k;
+    double reals = _i == 1 ? 103 * d : 26 * d + 17 * f + 10 * q + 4 * k + 6 * w;
+    double stats = (_i == 1 ? 8 : 4) + 2 * m.heads;
+    if (_i == 2) reals += 2 * w + 3 * (q + k), stats += 2 * (m.heads + m.kv_heads);
+    ck_assert_double_eq((two - one) / T, 4 * (reals + stats));
 }
 END_TEST
 
 /* 2 N of the products a token in Y, DX and DW each: 6 N in all, N without the table. */
 START_TEST(products_are_6n)
 {
-    const struct pl_timed_table t = gradient_table(&pl_device_host);
+    const struct pl_timed_table t = gradient_table(&pl_device_host, &model);
     const double N = (double)pl_model_count(&model).n_matmul -
                      (2 * L + 1) * model.hidden; /* gains */
     const int rows[] = {PL_TIMED_product, PL_TIMED_product_dx, PL_TIMED_product_dw};
@@ -77,7 +147,7 @@ END_TEST
 
 START_TEST(bytes_are_those_of_the_arguments)
 {
-    const struct pl_timed_table t = gradient_table(&pl_device_host);
+    const struct pl_timed_table t = gradient_table(&pl_device_host, &model);
     const double d = model.hidden, f = model.ffn;
     ck_assert_double_eq(t.row[PL_TIMED_swiglu].bytes, L * 4 * 3 * ROWS * f);
     ck_assert_double_eq(t.row[PL_TIMED_zero].bytes, 3 * 8);
@@ -230,6 +300,8 @@ static void fill(TCase *tests)
 {
     tcase_set_timeout(tests, 60); /* machines may be busy */
     tcase_add_test(tests, calls_are_those_of_the_net);
+    tcase_add_test(tests, calls_are_those_of_gpt2);
+    tcase_add_loop_test(tests, a_block_moves_what_is_promised, 0, 3);
     tcase_add_test(tests, products_are_6n);
     tcase_add_test(tests, bytes_are_those_of_the_arguments);
     tcase_add_test(tests, an_addend_and_a_bias_are_read);

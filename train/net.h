@@ -16,7 +16,35 @@
  *   transformer.h.I.ln_2.*          model.layers.I.post_attention_layernorm.*
  *   transformer.h.I.mlp.c_fc.*      model.layers.I.mlp.up_proj.*
  *   transformer.h.I.mlp.c_proj.*    model.layers.I.mlp.down_proj.*
- *   transformer.ln_f.*              model.norm.* */
+ *   transformer.ln_f.*              model.norm.*
+ *
+ * Activations that a block reads and writes at least, a row (d hidden, q queries, k
+ * keys, w = q + 2 k, f inner). The residual is an addend of products, and norms add
+ * their gradient to it, so it has no pass of its own; neither have biases where
+ * `product` adds them itself (cuda in bf16).
+ *                          Llama            GPT-2 (q = k = d, w = 3 d, f = 4 d)
+ *   norm                   2 d              2 d
+ *   q k v                  d + w            d + w        bias
+ *   rotation               2 (q + k)        -
+ *   attention              w + q            w + q
+ *   out                    q + 2 d          q + 2 d      bias, residual
+ *   norm                   2 d              2 d
+ *   up (and gate)          d + 2 f          d + f        bias
+ *   activation             3 f              2 f
+ *   down                   f + 2 d          f + 2 d      bias, residual
+ *   dW, dx of down         2 (d + f)        2 (d + f)
+ *   activation             5 f              3 f
+ *   dW, dx of up           2 (2 f + d)      2 (f + d)
+ *   norm                   4 d              4 d          added to the residual's
+ *   dW, dx of out          2 (d + q)        2 (d + q)
+ *   attention              2 w + 2 q        2 w + 2 q
+ *   rotation               2 (q + k)        -
+ *   dW, dx of q k v        2 (w + d)        2 (w + d)
+ *   norm                   4 d              4 d          added to the residual's
+ *   db                     -                2 d + w + f
+ *   normed q and k add     2 w forward, 3 (q + k) backward
+ * With biases 103 d in GPT-2's block, where passes for residual and bias made it 125.
+ */
 #ifndef PL_TRAIN_NET_H
 #define PL_TRAIN_NET_H
 
