@@ -46,9 +46,19 @@ static int check_line(const char *text, const char *where, const char *key)
     return 0;
 }
 
+/* What is meant by "2,4,8" where one value is expected. */
+static int fail_list(const struct pl_key *key, const char *text, const char *where)
+{
+    return pl_fail(PL_ECONFIG,
+                   "%s: %s is '%s', expected one value; several: 'sweep: {%s: [%s]}' "
+                   "in a file, for pipelag sweep",
+                   where, key->name, text, key->name, text);
+}
+
 static int parse_int(const struct pl_key *key, const char *text, const char *where,
                      struct pl_value *value)
 {
+    if (strchr(text, ',')) return fail_list(key, text, where);
     const char *p = text + (*text == '-' || *text == '+');
     if (!*p || strspn(p, "0123456789") != strlen(p))
         return pl_fail(
@@ -74,6 +84,7 @@ static int parse_real(const struct pl_key *key, const char *text, const char *wh
         value->r = NAN;
         return 0;
     }
+    if (strchr(text, ',')) return fail_list(key, text, where);
     char *end = NULL;
     double r = 0;
     bool plain = *text && strspn(text, "0123456789+-.eE") == strlen(text);
@@ -119,6 +130,7 @@ static int parse_text(const struct pl_key *key, const char *text, const char *wh
         key->type == PL_KEY_NAME ? pl_config_choices(key->name) : NULL;
     for (const char *const *c = choices; c; c++) {
         if (!*c && check_line(text, where, key->name)) return PL_ECONFIG;
+        if (!*c && strchr(text, ',')) return fail_list(key, text, where);
         if (!*c) return pl_fail_unknown(PL_ECONFIG, where, key->name, text, choices);
         if (!strcmp(*c, text)) break;
     }
@@ -155,8 +167,10 @@ static int parse_by_type(const struct pl_key *key, const char *const *texts, int
 {
     bool list = key->type == PL_KEY_TIMES;
     if (n != 1 && !list)
-        return pl_fail(PL_ECONFIG, "%s: %s is a list, expected one value", where,
-                       key->name);
+        return pl_fail(PL_ECONFIG,
+                       "%s: %s is a list, expected one value (under sweep: each of "
+                       "them, for pipelag sweep)",
+                       where, key->name);
     for (int i = 0; i < n && key->type != PL_KEY_TEXT && key->type != PL_KEY_NAME;
          i++) {
         int rc = check_line(texts[i], where, key->name);

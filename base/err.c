@@ -1,5 +1,6 @@
 #include "base/err.h"
 
+#include <ctype.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -54,19 +55,25 @@ int pl_exit_status(int code)
     return code < 0 ? 1 : 0;
 }
 
+/* Characters that differ in case alone are half as far apart as others. */
 static size_t edit_distance(const char *a, const char *b)
 {
     enum { MAX = 64 };
     size_t row[MAX + 1], na = strlen(a), nb = strlen(b);
-    if (na > MAX || nb > MAX) return MAX;
-    for (size_t j = 0; j <= nb; j++) row[j] = j;
+    if (na > MAX || nb > MAX) return 2 * MAX;
+    for (size_t j = 0; j <= nb; j++) row[j] = 2 * j;
     for (size_t i = 1; i <= na; i++) {
         size_t diagonal = row[0];
-        row[0] = i;
+        row[0] = 2 * i;
         for (size_t j = 1; j <= nb; j++) {
-            size_t best = diagonal + (a[i - 1] != b[j - 1]);
-            if (row[j] + 1 < best) best = row[j] + 1;
-            if (row[j - 1] + 1 < best) best = row[j - 1] + 1;
+            const char x = a[i - 1], y = b[j - 1];
+            size_t best =
+                diagonal + (x == y ? 0
+                            : tolower((unsigned char)x) == tolower((unsigned char)y)
+                                ? 1
+                                : 2);
+            if (row[j] + 2 < best) best = row[j] + 2;
+            if (row[j - 1] + 2 < best) best = row[j - 1] + 2;
             diagonal = row[j];
             row[j] = best;
         }
@@ -89,7 +96,7 @@ const char *pl_nearest(const char *name, const char *const *names)
     const char *whole = containing(name, names);
     if (whole) return whole;
     const char *nearest = NULL;
-    size_t best = (strlen(name) + 1) / 2 + 1;
+    size_t best = (strlen(name) + 1) / 2 * 2 + 2;
     for (; *names; names++) {
         size_t distance = edit_distance(name, *names);
         if (distance < best) {

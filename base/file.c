@@ -230,10 +230,37 @@ static int read_stream(FILE *in, const char *path, size_t max_bytes, char **data
     return 0;
 }
 
+/* Open for reading. A pipe that somebody has open for writing is read to its end, such
+ * as the shell's <(command); one without a writer, which would be waited for, is none:
+ * there the first read finds an end. */
+static FILE *open_stream(const char *path)
+{
+    struct stat st = {0};
+    unsigned char byte;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (fd < 0 || fstat(fd, &st)) {
+        pl_fail(PL_EINPUT, "%s: %s", path, strerror(errno));
+        if (fd >= 0) close(fd);
+        return NULL;
+    }
+    ssize_t first = S_ISFIFO(st.st_mode) ? read(fd, &byte, 1) : -1;
+    fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
+    FILE *in = first ? fdopen(fd, "rb") : NULL;
+    if (!in) {
+        pl_fail(PL_EINPUT, "%s: %s", path,
+                first ? strerror(errno)
+                      : "is a pipe without a writer, expected a file");
+        close(fd);
+    } else if (first > 0) {
+        ungetc(byte, in);
+    }
+    return in;
+}
+
 int pl_file_read(const char *path, size_t max_bytes, char **data, size_t *n)
 {
-    FILE *in = fopen(path, "rb");
-    if (!in) return pl_fail(PL_EINPUT, "%s: %s", path, strerror(errno));
+    FILE *in = open_stream(path);
+    if (!in) return PL_EINPUT;
     int rc = read_stream(in, path, max_bytes, data, n);
     fclose(in);
     return rc;

@@ -30,7 +30,7 @@ int pl_file_install(const char *temporary, const char *path);
 char *pl_file_temporary(const char *path);
 
 /* Whole file into memory (NUL-terminated; caller frees). PL_EINPUT when missing, a
- * folder, or larger than max_bytes. */
+ * folder, a pipe that nobody writes to, or larger than max_bytes. */
 int pl_file_read(const char *path, size_t max_bytes, char **data, size_t *n);
 
 /* Open a regular file for reading parts of it: its descriptor and its bytes. Never

@@ -26,7 +26,8 @@ enum {
     OPT_SAVE,
     OPT_SAVE_TYPE,
     OPT_SAVE_SHARD,
-    OPT_DRY
+    OPT_DRY,
+    OPT_DEVICE
 };
 static const uint64_t default_shard = UINT64_C(5000000000);
 enum { SNAPSHOT_S = 30 }; /* seconds between partial traces, at least */
@@ -49,6 +50,7 @@ static const struct argp_option options[] = {
      "check everything, print what would be run with its delays and memory, write "
      "nothing; -o is not needed",
      0},
+    {"device", OPT_DEVICE, "NAME", 0, "train.device: auto, host, cuda or ref", 0},
     {"json", OPT_JSON, NULL, 0, "print the table and the verdicts as JSON", 0},
     {0},
 };
@@ -64,6 +66,7 @@ struct args {
 static error_t parse(int option, char *arg, struct argp_state *state)
 {
     struct args *args = state->input;
+    bool bad;
     switch (option) {
     case ARGP_KEY_INIT:
         state->child_inputs[0] = &args->settings;
@@ -92,10 +95,14 @@ static error_t parse(int option, char *arg, struct argp_state *state)
             argp_error(state, "--save-type is '%s', expected F32, BF16 or F16", arg);
         return 0;
     case OPT_SAVE_SHARD:
-        if (pl_units_bytes(arg, &args->save_shard) || !args->save_shard)
+        bad = pl_units_bytes(arg, &args->save_shard) != 0;
+        if (bad || !args->save_shard)
             argp_error(state,
-                       "--save-shard is '%s', expected a size such as 5 GB or 500 kB",
-                       arg);
+                       "--save-shard: %s (expected a size such as 5 GB or 500 kB)",
+                       bad ? pl_error_text() : "no bytes");
+        return 0;
+    case OPT_DEVICE:
+        pl_cmd_settings_add(&args->settings, "train.device", arg, "--device");
         return 0;
     case ARGP_KEY_ARG:
         if (args->file)

@@ -2,6 +2,7 @@
  * into one table; and questions to such a table. */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -121,6 +122,8 @@ static bool is_trace(const char *path)
 {
     static const char magic[] = "\211HDF\r\n\032\n";
     char head[8] = "";
+    struct stat st;
+    if (stat(path, &st) || !S_ISREG(st.st_mode)) return false;
     FILE *f = fopen(path, "rb");
     if (!f) return false;
     size_t n = fread(head, 1, sizeof head, f);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "base/json.h"
@@ -45,7 +46,8 @@ struct arguments {
     const char *bpe, *output, *format;
     struct pl_token_shards shards;
     bool decode, force, json;
-    int code; /* of a bad option */
+    bool default_shard; /* --shard without its number */
+    int code;           /* of a bad option */
     int n;
     const char **inputs; /* of argv */
 };
@@ -65,6 +67,7 @@ static error_t parse(int option, char *arg, struct argp_state *state)
         return 0;
     case OPT_SHARD:
         a->shards.tokens = FINEWEB_TOKENS;
+        a->default_shard = !arg;
         if (arg && !a->code)
             a->code = pl_cmd_int("--shard", arg, 1, INT64_MAX, &a->shards.tokens);
         return 0;
@@ -81,6 +84,9 @@ static error_t parse(int option, char *arg, struct argp_state *state)
         a->json = true;
         return 0;
     case ARGP_KEY_ARG:
+        if (a->default_shard && strspn(arg, "0123456789") == strlen(arg) &&
+            access(arg, F_OK))
+            argp_error(state, "--shard %s: write --shard=%s", arg, arg);
         a->inputs = pl_grow(a->inputs, (size_t)a->n + 1, sizeof *a->inputs);
         a->inputs[a->n++] = arg;
         return 0;

@@ -110,7 +110,7 @@ static void print_losses(const struct pl_report *r, bool alone, FILE *out)
     bool short_run = false;
     for (int i = 0; i < r->n; i++) {
         print_row(r, &r->rows[i], alone, t);
-        short_run |= isnan(r->rows[i].step_s);
+        short_run |= isnan(r->rows[i].step_s) || isnan(r->rows[i].tau_first);
     }
     pl_text_table_print(t, NULL, out);
     if (short_run)

@@ -32,6 +32,13 @@ static int agree(const struct pl_config *config, const char *key, int given,
     return PL_OK;
 }
 
+int pl_setup_blame(const struct pl_config *config, const char *key, int rc)
+{
+    if (rc != PL_EINPUT) return rc;
+    return pl_fail(rc, "%s: %s: %s", pl_config_where(config, key), key,
+                   pl_error_text());
+}
+
 /* schedule.file: P, m and v follow from it. */
 static int read_custom(const struct pl_config *config,
                        const struct pl_schedule_type *type, struct pl_shape *shape,
@@ -45,7 +52,7 @@ static int read_custom(const struct pl_config *config,
                        pl_config_where(config, "schedule.file"), type->name);
     if (!type->from_file) return PL_OK;
     struct pl_custom *custom;
-    int rc = pl_custom_read(path, &custom);
+    int rc = pl_setup_blame(config, "schedule.file", pl_custom_read(path, &custom));
     if (rc) return rc;
     int P = pl_config_given(config, "schedule.stages") ? shape->P : 0;
     if (!*m) *m = (int)pl_config_int(config, "schedule.microbatches");

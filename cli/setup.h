@@ -9,6 +9,9 @@
 
 struct pl_estimate; /* sim/estimate.h */
 
+/* rc, and where it is PL_EINPUT (a file that is not right) the message says before the
+ * file which key names it: "run.yaml:7: data.text: ". */
+int pl_setup_blame(const struct pl_config *config, const char *key, int rc);
 /* schedule.microbatches, or the schedule's default. */
 int pl_setup_microbatches(const struct pl_config *config,
                           const struct pl_schedule_type *type, int P);

@@ -21,7 +21,7 @@ static int spec_of_profile(const struct pl_config *config, struct pl_profile *pr
         if (pl_config_given(config, cost_keys[i]))
             return pl_fail(PL_ECONFIG, "%s: %s is given beside cost.profile: %s",
                            pl_config_where(config, cost_keys[i]), cost_keys[i], path);
-    int rc = pl_profile_read(path, profile);
+    int rc = pl_setup_blame(config, "cost.profile", pl_profile_read(path, profile));
     if (rc) return rc;
     for (int i = 0; i < PL_N_PROFILE; i++) {
         lists[i]->t = profile->column[i];

@@ -1,10 +1,13 @@
 #include "cli/setup_data.h"
 
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/err.h"
 #include "base/log.h"
+#include "base/mem.h"
+#include "cli/setup.h"
 
 /* The kind of data: data.source, or what the key that names the files implies. */
 static int find_source(const struct pl_config *c, const char **source,
@@ -40,19 +43,36 @@ static int find_source(const struct pl_config *c, const char **source,
                    bytes ? "text" : "tokens");
 }
 
+/* Which key named the file that is not right: the training data open alone, or not. */
+static int blame(const struct pl_config *c, const char *source, const char *files,
+                 int T, int rc)
+{
+    const char *key = *pl_config_text(c, "data.text") ? "data.text" : "data.tokens";
+    char *why = pl_strdup(pl_error_text());
+    struct pl_data *alone;
+    if (*pl_config_text(c, "data.valid") &&
+        !pl_data_open(source, files, NULL, 0, (int)pl_config_int(c, "model.vocab"), T,
+                      &alone)) {
+        pl_data_free(alone);
+        key = "data.valid";
+    }
+    pl_fail(rc, "%s", why);
+    free(why);
+    return pl_setup_blame(c, key, rc);
+}
+
 int pl_setup_data(const struct pl_config *config, int T, struct pl_data **out)
 {
     const char *source, *files, *valid = pl_config_text(config, "data.valid");
     *out = NULL;
     int rc = find_source(config, &source, &files);
-    if (!rc)
-        rc = pl_data_open(source, files, *valid ? valid : NULL,
-                          pl_config_real(config, "data.valid_fraction"),
-                          (int)pl_config_int(config, "model.vocab"), T, out);
-    if (!rc)
-        pl_data_set_order(*out,
-                          (enum pl_data_order)pl_config_choice(config, "data.order"));
-    return rc;
+    if (rc) return rc;
+    rc = pl_data_open(source, files, *valid ? valid : NULL,
+                      pl_config_real(config, "data.valid_fraction"),
+                      (int)pl_config_int(config, "model.vocab"), T, out);
+    if (rc) return blame(config, source, files, T, rc);
+    pl_data_set_order(*out, (enum pl_data_order)pl_config_choice(config, "data.order"));
+    return 0;
 }
 
 void pl_setup_data_warn(const struct pl_config *config)

@@ -70,7 +70,7 @@ static int given(const struct pl_config *config, struct pl_versions *v)
 
 static int bad_trace(const char *file, const char *what)
 {
-    return pl_fail(PL_EINPUT, "%s: delay.trace: %s", file, what);
+    return pl_fail(PL_EINPUT, "%s: %s", file, what);
 }
 
 /* Every cell of the map once, within bounds. */
@@ -101,7 +101,7 @@ static int fill(const struct pl_trace *t, const char *file, const char *path,
             return bad_trace(file, "reads a version that is not written yet");
         return pl_fail(
             PL_EINPUT,
-            "%s: delay.trace: has no version for stage %lld, microbatch %lld "
+            "%s: has no version for stage %lld, microbatch %lld "
             "(update %lld): it needs as many stages, microbatches and updates "
             "as this run (pipelag sim --updates, and its -o)",
             file, (long long)(i / v->n_micro), (long long)(i % v->n_micro),
@@ -124,17 +124,16 @@ static int from_trace(const struct pl_config *config, struct pl_versions *v)
     for (int i = 0; i < n; i++)
         if (!arm || !strcmp(arm, names[i])) found = found == -1 ? i : -2;
     if (!rc && found == -1)
-        rc = pl_fail(PL_EINPUT, "%s: delay.trace: no arm '%s', the first is '%s'", file,
+        rc = pl_fail(PL_EINPUT, "%s: no arm '%s', the first is '%s'", file,
                      arm ? arm : "", n ? names[0] : "");
     if (!rc && found == -2)
-        rc =
-            pl_fail(PL_EINPUT, "%s: delay.trace: %d arms, say which as FILE:ARM ('%s')",
-                    file, n, names[0]);
+        rc = pl_fail(PL_EINPUT, "%s: %d arms, say which as FILE:ARM ('%s')", file, n,
+                     names[0]);
     if (!rc) {
         char *path = pl_printf("/arms/%s", names[found]);
         if (pl_trace_get_attr_int(t, path, "m", &m) && m != v->m)
             rc = pl_fail(PL_EINPUT,
-                         "%s: delay.trace: %lld microbatches per update, this run has "
+                         "%s: %lld microbatches per update, this run has "
                          "%d",
                          file, (long long)m, v->m);
         free(path);
@@ -168,6 +167,10 @@ int pl_setup_delay(const struct pl_config *config, struct pl_simulation *sim)
                        "schedule, not of segments",
                        pl_config_where(config, trace ? "delay.trace" : "delay.tau"));
     int rc = (trace ? from_trace : given)(config, &sim->versions);
+    if (trace) rc = pl_setup_blame(config, "delay.trace", rc);
+    for (int s = 0; s < sim->versions.stages && !rc; s++)
+        if (pl_versions_max_tau(&sim->versions, s) > sim->versions.startup)
+            sim->versions.startup = pl_versions_max_tau(&sim->versions, s);
     if (rc) return rc;
     pl_metrics_free(&sim->metrics);
     pl_metrics_compute(&sim->timeline, &sim->schedule, &sim->versions, &sim->metrics);

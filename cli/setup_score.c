@@ -7,6 +7,7 @@
 #include "base/err.h"
 #include "base/file.h"
 #include "base/mem.h"
+#include "cli/setup.h"
 #include "cli/setup_data.h"
 
 struct setup {
@@ -75,7 +76,7 @@ static int add_all(struct setup *s, const char *key,
                          pl_config_where(s->config, key), key, name,
                          sizeof((struct pl_score *)NULL)->name - 1);
         struct pl_score_set set = {.bytes_per_token = NAN};
-        if (!rc) rc = add(s, path, &set);
+        if (!rc) rc = pl_setup_blame(s->config, key, add(s, path, &set));
         free(path);
         if (rc) {
             free(name);
@@ -97,7 +98,8 @@ int pl_setup_scores(const struct pl_config *config, const struct pl_data *data,
     *out = (struct pl_score_sets){0};
     *bytes_per_token = NAN;
     if (!data) return 0;
-    if (*bpe) rc = pl_tokenizer_open(bpe, &s.tokenizer);
+    if (*bpe)
+        rc = pl_setup_blame(config, "data.bpe", pl_tokenizer_open(bpe, &s.tokenizer));
     if (!rc)
         rc = pl_score_bytes_per_token(
             data, s.tokenizer, (int)pl_config_int(config, "train.seq"),

@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "cli/setup.h"
 #include "sim/model_hf.h"
 
 /* config.json in the folder path, or beside the file path; caller frees. */
@@ -112,10 +113,10 @@ int pl_setup_weights(const struct pl_config *config, const struct pl_model *mode
         return pl_fail(PL_EUNSUP, "%s: model.weights: problem.name is %s, not a model",
                        pl_config_where(config, "model.weights"), problem->type->name);
     int rc = type_of(path, model, &type);
-    if (rc) return rc;
+    if (rc) return pl_setup_blame(config, "model.weights", rc);
     rc = pl_weights_open(path, type, model->tied, problem, out);
     free(type);
-    return rc;
+    return pl_setup_blame(config, "model.weights", rc);
 }
 
 int pl_setup_weights_hash(const struct pl_config *config, uint64_t *hash)
@@ -126,11 +127,12 @@ int pl_setup_weights_hash(const struct pl_config *config, uint64_t *hash)
     *hash = 0;
     if (!*path) return 0;
     int rc = pl_safetensors_open(path, &st);
-    if (rc) return rc;
-    rc = pl_safetensors_crc(st, &crc);
-    pl_safetensors_free(st);
-    *hash = crc;
-    return rc;
+    if (!rc) {
+        rc = pl_safetensors_crc(st, &crc);
+        pl_safetensors_free(st);
+        *hash = crc;
+    }
+    return pl_setup_blame(config, "model.weights", rc);
 }
 
 /* Torch's name of a type of numbers. */

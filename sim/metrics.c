@@ -106,12 +106,21 @@ static void count_versions(const struct pl_timeline *t, const struct pl_versions
     free(alive);
 }
 
+/* First microbatch whose delay is steady. */
+static int64_t delays_from(const struct pl_versions *v, const struct pl_metrics *out)
+{
+    int64_t from = out->steady_from;
+    if (v->startup > from)
+        from = v->startup < out->steady_to ? v->startup : out->steady_to;
+    return from * v->m;
+}
+
 static void measure_delay(const struct pl_versions *v, struct pl_metrics *out)
 {
     for (int s = 0; s < out->stages; s++) {
         struct pl_stage_metrics *stage = &out->stage[s];
         int c = stage->chunk;
-        int64_t from = out->steady_from * v->m, to = out->steady_to * v->m;
+        int64_t from = delays_from(v, out), to = out->steady_to * v->m;
         int64_t least = INT64_MAX, most = 0, sum = 0, startup = 0;
         for (int64_t i = 0; i < to; i++) {
             int64_t tau = pl_versions_tau(v, c, i);
@@ -133,7 +142,7 @@ static void measure_delay(const struct pl_versions *v, struct pl_metrics *out)
 
 static void count_delays(const struct pl_versions *v, struct pl_metrics *out)
 {
-    int64_t from = out->steady_from * v->m, to = out->steady_to * v->m, most = -1;
+    int64_t from = delays_from(v, out), to = out->steady_to * v->m, most = -1;
     for (int c = 0; c < v->stages; c++)
         for (int64_t i = from; i < to; i++)
             if (pl_versions_tau(v, c, i) > most) most = pl_versions_tau(v, c, i);

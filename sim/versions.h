@@ -18,6 +18,9 @@ struct pl_versions {
     int64_t *forward;  /* [stages * n_micro] version read in forward, s * n_micro + i */
     int64_t *backward; /* [stages * n_micro] version read in backward */
     double *done_s;    /* [updates] simulated time at which the last stage's U_n ends */
+    /* Updates whose delays the start of the run may cut short, of a map that is not the
+     * schedule's own: they count as start-up, not for the steady delays. */
+    int64_t startup;
 };
 
 struct pl_timeline;

@@ -32,6 +32,53 @@ warns 'corrector.c has no effect: corrector.stage_c is given' --set corrector.na
     --set corrector.c=2 --set corrector.stage_c='1 1' && warns '' --set corrector.name=custom --set corrector.c=2
 ok $? 'corrector.c beside stage_c is named'
 
+cp tiny.yaml named.yaml && echo 'data: {text: nowhere.txt}' >>named.yaml
+said() { # TEXT ARGUMENTS...: a dry run refuses, in one line that ends so
+    text=$1
+    shift
+    run 2 "$PIPELAG" run --dry-run "$@" && [ "$(wc -l <err)" = 1 ] && grep -q "^pipelag: .*$text\$" err
+}
+said 'named.yaml:5:14: data.text: nowhere.txt: No such file or directory' named.yaml &&
+    said 'data.tokens: no\*.bin: no such file' tiny.yaml --set 'data.tokens=no*.bin' &&
+    said 'data.valid: v.txt: No such file or directory' tiny.yaml --set data.text="$top_srcdir/COPYING" --set data.valid=v.txt &&
+    said 'eval.texts: t.txt: No such file or directory' tiny.yaml --set eval.texts=a=t.txt &&
+    said 'model.weights: w: No such file or directory' tiny.yaml --set model.weights=w &&
+    said 'cost.profile: c.csv: No such file or directory' tiny.yaml --set cost.profile=c.csv
+ok $? 'a file that is missing: the key and its place are named'
+mkfifo pipe
+for key in data.text data.tokens data.valid model.preset cost.profile delay.trace eval.questions=a; do
+    given=
+    [ $key != data.valid ] || given="--set data.text=$top_srcdir/COPYING"
+    # shellcheck disable=SC2086
+    timeout 10 "$PIPELAG" run tiny.yaml --dry-run $given --set "$key=./pipe" >out 2>err </dev/null
+    [ $? = 2 ] && [ "$(wc -l <err)" = 1 ] && grep -q 'pipe: \(not a regular file\|is a pipe without a writer\)' err ||
+        echo "# $key: $(cat err)"
+done >waited
+timeout 10 "$PIPELAG" sim --schedule custom --set schedule.file=pipe >out 2>err </dev/null
+[ $? = 2 ] && grep -q 'schedule.file: pipe: is a pipe without a writer' err && [ ! -s waited ]
+ok $? 'a pipe that nobody writes to is refused, not waited for'
+cat waited
+(cat tiny.yaml >pipe) & run 0 timeout 10 "$PIPELAG" config pipe && grep -q '^schedule.stages: 2' out
+ok $? 'a pipe with a writer is read'
+said "expected one value; several: 'sweep: {schedule.stages: \[2,4\]}' in a file, for pipelag sweep" tiny.yaml -P 2,4
+ok $? 'several values for one key: where they belong'
+run 0 "$PIPELAG" run tiny.yaml --dry-run --device ref && grep -q '^device: ref' out &&
+    said "--device: unknown train.device 'hos', did you mean 'host'?" tiny.yaml --device hos
+ok $? '--device is train.device'
+run 0 "$PIPELAG" run tiny.yaml --dry-run --set delay.tau=1 --set arms.only=sync &&
+    grep -q '^sync  *1f1b  *2  *2  *4  *[a-z]*  *4  1  ' out
+ok $? 'a given delay is printed as it is after the start'
+run 0 "$PIPELAG" run tiny.yaml -o one.h5 --set arms.only=sync && ! grep -qi 'gap\|baseline\|claim' out &&
+    run 0 "$PIPELAG" run tiny.yaml -o two.h5 && grep -q '^Gap: ' out
+ok $? 'one arm: nothing is said of comparisons'
+yes 'a text whose tokens change while they are read' | head -c 100000 >used
+"$PIPELAG" run tiny.yaml -o c.h5 --set data.text=used --set train.updates=1000000 --set arms.only=sync >out 2>err &
+pid=$! n=0
+until [ -s c.h5.progress.jsonl ] || [ $n -gt 300 ]; do sleep 0.1; n=$((n + 1)); done
+head -c 5000 used >less && cat less >used && wait $pid
+[ $? = 2 ] && grep -q 'used: changed while in use: 5000 bytes, it had 100000' err
+ok $? 'data that change under a run end it'
+
 echo 'a text that is long enough to be cut into windows of sixteen bytes, twice over' >text
 run 2 "$PIPELAG" run tiny.yaml -o x.h5 --set data.source=grammar --set data.text=text &&
     grep -q 'data.source: grammar reads no file, data.text is given' err && [ ! -e x.h5.ckpt ]

@@ -53,6 +53,8 @@ tokenize "$src/COPYING" --bpe "$vocab" -o cut/c.bin --shard=9000 --val --force &
 ok $? "... which --force replaces"
 run 2 "$PIPELAG" tokenize "$src/COPYING" --bpe "$vocab" -o s.bin --shard=1e6 &&
     grep -qF -- "--shard: '1e6' is not an integer" err &&
+    run 2 "$PIPELAG" tokenize "$src/COPYING" --bpe "$vocab" -o s.bin --shard 5000 &&
+    grep -qF -- "--shard 5000: write --shard=5000" err &&
     run 2 "$PIPELAG" tokenize "$src/COPYING" --bpe "$vocab" -o s.bin --val && grep -q 'val without --shard' err &&
     tokenize "$src/COPYING" --bpe "$vocab" -o s.bin --shard && [ -e s_000001.bin ] && [ ! -e s.bin ]
 ok $? "numbers of tokens"

@@ -55,6 +55,7 @@ ok $? '... which --resume writes where they are not'
 run 0 train -o s.h5 --save s --force && [ "$(ls s/run-1)" = "$(ls kept/run-1)" ]
 ok $? '... which one file replaces'
 run 2 train -o no.h5 --save other --save-shard 0 && grep -q 'expected a size such as 5 GB' "$work/err" &&
+    run 2 train -o no.h5 --save other --save-shard '3 KB' && grep -q "unknown unit 'KB', did you mean 'kB'" "$work/err" &&
     run 2 train -o no.h5 --save-shard 1GB && grep -q 'without --save' "$work/err"
 ok $? 'sizes'
 

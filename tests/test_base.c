@@ -65,6 +65,7 @@ static const struct {
     {"-0", "is negative"},
     {"18", "has no unit, expected one of: ps ns us ms s min h"},
     {"18 mz", "unknown unit 'mz', did you mean 'ms'?"},
+    {"18 MS", "unknown unit 'MS', did you mean 'ms'?"},
     {"18 mins", "unknown unit 'mins', did you mean 'min'?"},
     {"1 e3 ms", "unknown unit"},
     {"0x10 ms", "unknown unit"},

@@ -1,6 +1,7 @@
 #include "train/data_source.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +20,33 @@ int pl_token_bytes(enum pl_token_type type)
     return bytes[type];
 }
 
+/* What the file of a shard is like now: its bytes and struct pl_shard's `changed`. */
+static int look(const struct pl_shard *shard, int64_t *bytes, int64_t changed[3])
+{
+    struct stat st;
+    if (fstat(shard->fd, &st))
+        return pl_fail(PL_EINPUT, "%s: %s", shard->path, strerror(errno));
+    *bytes = st.st_size;
+    changed[0] = (int64_t)st.st_ino;
+    changed[1] = st.st_mtim.tv_sec;
+    changed[2] = st.st_mtim.tv_nsec;
+    return 0;
+}
+
+static int check_unchanged(const struct pl_shard *shard)
+{
+    int64_t bytes = 0, changed[3] = {0};
+    int rc = look(shard, &bytes, changed);
+    if (rc ||
+        (bytes == shard->bytes && !memcmp(changed, shard->changed, sizeof changed)))
+        return rc;
+    return pl_fail(PL_EINPUT,
+                   "%s: changed while in use: %" PRId64 " bytes, it had %" PRId64
+                   " when it was opened%s",
+                   shard->path, bytes, shard->bytes,
+                   bytes == shard->bytes ? ", and was written to since" : "");
+}
+
 int pl_shard_open(struct pl_shard *shard)
 {
     struct stat st;
@@ -33,8 +61,7 @@ int pl_shard_open(struct pl_shard *shard)
         return pl_fail(PL_EINPUT, "%s: empty file", shard->path);
     }
     shard->fd = fd;
-    shard->bytes = (int64_t)bytes;
-    return 0;
+    return look(shard, &shard->bytes, shard->changed);
 }
 
 int pl_shard_read(const struct pl_shard *shard, int64_t offset, void *buffer, size_t n)
@@ -58,17 +85,12 @@ static void shut_one(struct pl_source *s)
 static int reopen(struct pl_source *s, struct pl_shard *shard)
 {
     if (shard->fd >= 0) return 0;
-    int64_t bytes = shard->bytes;
+    const struct pl_shard first = *shard;
     shut_one(s);
     int rc = pl_shard_open(shard);
-    if (rc) return rc;
-    s->n_open++;
-    if (shard->bytes == bytes) return 0;
-    rc = pl_fail(PL_EINPUT,
-                 "%s: has %" PRId64 " bytes, it had %" PRId64
-                 " when it was first opened: changed while in use",
-                 shard->path, shard->bytes, bytes);
-    shard->bytes = bytes;
+    if (shard->fd >= 0) s->n_open++;
+    shard->bytes = first.bytes;
+    memcpy(shard->changed, first.changed, sizeof first.changed);
     return rc;
 }
 
@@ -215,6 +237,7 @@ int pl_source_read(struct pl_source *source, int64_t first, int64_t n, int vocab
         if (part > shard->n - i) part = shard->n - i;
         if (part > n) part = n;
         int rc = reopen(source, shard);
+        if (!rc) rc = check_unchanged(shard);
         if (!rc)
             rc = pl_shard_read(shard, shard->offset + i * width, buffer,
                                (size_t)(part * width));

@@ -25,12 +25,13 @@ enum pl_token_type {
 int pl_token_bytes(enum pl_token_type type);
 
 struct pl_shard {
-    char *path;     /* owned */
-    int fd;         /* -1: closed for now */
-    int64_t bytes;  /* size of the file when it was opened */
-    int64_t offset; /* of the first token in the file, bytes */
-    int64_t n;      /* tokens */
-    int64_t first;  /* number in the stream of its first token */
+    char *path;         /* owned */
+    int fd;             /* -1: closed for now */
+    int64_t bytes;      /* size of the file when it was opened */
+    int64_t changed[3]; /* its inode, seconds and nanoseconds of its last change */
+    int64_t offset;     /* of the first token in the file, bytes */
+    int64_t n;          /* tokens */
+    int64_t first;      /* number in the stream of its first token */
     enum pl_token_type type;
 };
 
@@ -70,8 +71,9 @@ int pl_source_open(const struct pl_data_type *type, const char *names,
 void pl_source_free(struct pl_source *source);
 
 /* Tokens first .. first+n-1 of the stream into ids. PL_EINPUT: the file, the offset
- * and the id of the first one that is not in [0, vocab); a file that is shorter than
- * it was, or cannot be read. */
+ * and the id of the first one that is not in [0, vocab); a file that was written to
+ * since it was opened (size, time of change), replaced between two times that it was
+ * open, or cannot be read. */
 int pl_source_read(struct pl_source *source, int64_t first, int64_t n, int vocab,
                    int32_t *ids);
 

@@ -146,7 +146,7 @@ int pl_tokenize_file(struct pl_tokenize *job, const char *path)
 {
     bool standard = !strcmp(path, "-");
     struct reader r = {.job = job, .path = standard ? "standard input" : path};
-    r.fd = standard ? 0 : open(path, O_RDONLY | O_CLOEXEC);
+    r.fd = standard ? 0 : open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (r.fd < 0) return pl_fail(PL_EINPUT, "%s: %s", path, strerror(errno));
     int rc = fill(&r);
     if (!rc) rc = refuse(&r);
