@@ -76,7 +76,7 @@ yes 'a text whose tokens change while they are read' | head -c 100000 >used
 pid=$! n=0
 until [ -s c.h5.progress.jsonl ] || [ $n -gt 300 ]; do sleep 0.1; n=$((n + 1)); done
 head -c 5000 used >less && cat less >used && wait $pid
-[ $? = 2 ] && grep -q 'used: changed while in use: 5000 bytes, it had 100000' err
+[ $? = 2 ] && grep -q 'used: changed while in use: [0-9]* bytes, it had 100000' err
 ok $? 'data that change under a run end it'
 
 echo 'a text that is long enough to be cut into windows of sixteen bytes, twice over' >text
