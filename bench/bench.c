@@ -74,6 +74,7 @@ static const struct bench benches[] = {
     {"delay_overhead_feedback", "ms/update", "no delay", overhead_feedback},
     {"delay_overhead_stash_p8", "ms/update", "no delay", overhead_stash},
     {"muon_step_576", "ms", "its products, symmetric by half", muon_step},
+    {"muon_step_320", "ms", "its products, symmetric by half", muon_step_medium},
     {"muon_step_128", "ms", "its products, symmetric by half", muon_step_small},
 };
 

@@ -43,6 +43,7 @@ double ask_torch(const char *size, const char *precision);
 
 /* bench_optim.c */
 void muon_step(double *value, double *peer_value);
+void muon_step_medium(double *value, double *peer_value);
 void muon_step_small(double *value, double *peer_value);
 
 #endif

@@ -16,8 +16,9 @@
 
 /* Two layers whose queries can be fused with their keys and values, and a tensor or two
  * of every other kind. One shape is met at odd distances. */
-enum { N_PARAMS = 14, MOST = 2000, UPDATES = 3 };
+enum { N_PARAMS = 14, MOST = 200000, UPDATES = 3 };
 static struct pl_param params[N_PARAMS];
+static int n_params;
 
 static void shape(int i, const char *name, int rows, int cols, enum pl_param_kind kind)
 {
@@ -42,6 +43,20 @@ static void make_params(void)
     }
     shape(n++, "bias", 1, 4, PL_PARAM_BALANCE);
     ck_assert_int_eq(n, N_PARAMS);
+    n_params = n;
+}
+
+/* So large that two threads take two whole and share the third. */
+static void make_three(void)
+{
+    for (n_params = 0; n_params < 3; n_params++)
+        shape(n_params, "up", 260, 256, PL_PARAM_MATRIX);
+}
+
+static int numbers(void)
+{
+    const struct pl_param *last = &params[n_params - 1];
+    return (int)(last->offset + pl_param_size(last));
 }
 
 struct outcome {
@@ -57,43 +72,45 @@ static int train(const struct pl_optim *o, const struct pl_device *dev, bool who
 {
     enum { GUARD = 16 };
     size_t at[N_PARAMS], floats = 0, scratch = 0;
-    const struct pl_param *end = &params[N_PARAMS - 1];
-    for (int i = 0; i < N_PARAMS; i++) {
+    const struct pl_param *last = &params[n_params - 1];
+    const int n = numbers(),
+              moved = last->kind == PL_PARAM_BALANCE ? (int)last->offset : n;
+    for (int i = 0; i < n_params; i++) {
         at[i] = floats;
         if (params[i].kind == PL_PARAM_BALANCE) continue;
         floats += pl_optim_state(o, &params[i]);
         const size_t one = pl_optim_scratch(o, &params[i]);
         if (one > scratch) scratch = one;
     }
-    if (whole) scratch = pl_optim_stage_scratch(o, dev, params, N_PARAMS);
+    if (whole) scratch = pl_optim_stage_scratch(o, dev, params, n_params);
     float *state = PL_NEW(floats + 1, float), *block = PL_NEW(scratch + GUARD, float);
-    float g[MOST];
+    float *g = PL_NEW(n, float);
     int rc = 0;
-    for (int i = 0; i < MOST; i++)
+    for (int i = 0; i < n; i++)
         out->w[i] = (float)pl_rng_normal(3, PL_RNG_TEST, 0, (uint32_t)i);
     for (int t = 1; t <= UPDATES && !rc; t++) {
-        for (int i = 0; i < MOST; i++) {
+        for (int i = 0; i < n; i++) {
             g[i] = (float)pl_rng_normal(3, PL_RNG_TEST, (uint64_t)t, (uint32_t)i);
             out->u[i] = NAN;
         }
         for (size_t i = 0; i < scratch; i++) block[i] = NAN;
         for (int i = 0; i < GUARD; i++) block[scratch + (size_t)i] = 7;
-        const struct pl_optim_stage s = {dev,   params, N_PARAMS, at, g,     state,
+        const struct pl_optim_stage s = {dev,   params, n_params, at, g,     state,
                                          block, out->w, t,        .5, out->u};
         if (whole) rc = pl_optim_stage(o, &s);
-        for (int i = 0; i < N_PARAMS - 1 && !whole && !rc; i++) {
+        for (int i = 0; i < n_params && !whole && !rc; i++) {
+            if (params[i].kind == PL_PARAM_BALANCE) continue;
             const size_t offset = params[i].offset;
             rc = pl_optim_step(o, dev, &params[i], g + offset, out->w + offset,
                                state + at[i], block, t, .5, out->u + offset);
         }
         for (int i = 0; i < GUARD; i++)
             ck_assert_float_eq(block[scratch + (size_t)i], 7);
-        for (size_t i = 0; i < end->offset && !rc; i++) {
-            ck_assert(!isnan(out->u[i]));
-            out->w[i] -= out->u[i];
-        }
+        for (int i = 0; i < moved && !rc; i++) out->w[i] -= out->u[i];
+        for (int i = 0; i < moved && !rc; i++)
+            if (isnan(out->u[i])) ck_abort_msg("number %d has no update", i);
     }
-    free(block);
+    free(block), free(g);
     out->state = state;
     out->floats = floats;
     return rc;
@@ -101,11 +118,12 @@ static int train(const struct pl_optim *o, const struct pl_device *dev, bool who
 
 static void same(const struct pl_optim *o, const struct pl_device *dev, const char *how)
 {
-    struct outcome one, all;
+    static struct outcome one, all;
     ck_assert_int_eq(train(o, dev, false, &one), 0);
     ck_assert_int_eq(train(o, dev, true, &all), 0);
     ck_assert_uint_eq(one.floats, all.floats);
-    ck_assert_msg(!memcmp(one.w, all.w, sizeof one.w), "%s, %s", o->type->name, how);
+    ck_assert_msg(!memcmp(one.w, all.w, sizeof *one.w * (size_t)numbers()), "%s, %s",
+                  o->type->name, how);
     ck_assert_msg(!memcmp(one.state, all.state, sizeof(float) * one.floats),
                   "%s, state, %s", o->type->name, how);
     free(one.state);
@@ -135,18 +153,36 @@ START_TEST(a_stage_is_its_tensors)
 }
 END_TEST
 
+START_TEST(the_rest_is_done_one_by_one)
+{
+    make_three();
+    struct pl_optim o = pl_optim_find("muon")->defaults;
+    o.type = pl_optim_find("muon");
+    o.coefficients = 1; /* jordan */
+    o.ns_steps = 1;
+    for (int threads = 1; threads < 5; threads++) {
+        pl_pool_threads_set(threads);
+        same(&o, &pl_device_host, "three");
+        const size_t one = pl_optim_scratch(&o, &params[0]),
+                     all = pl_optim_stage_scratch(&o, &pl_device_host, params, 3);
+        ck_assert_uint_eq(all / one, threads < 3 ? threads : 3);
+    }
+    pl_pool_threads_set(1);
+}
+END_TEST
+
 /* The checker sees a wrong object: another rate, other bits. */
 START_TEST(another_rate_is_seen)
 {
     make_params();
-    struct outcome a, b;
+    static struct outcome a, b;
     struct pl_optim o = pl_optim_find("muon")->defaults, p;
     o.type = pl_optim_find("muon");
     p = o;
     p.lr *= 1.001;
     ck_assert_int_eq(train(&o, second_device(1), true, &a), 0);
     ck_assert_int_eq(train(&p, second_device(1), true, &b), 0);
-    ck_assert_mem_ne(a.w, b.w, sizeof a.w);
+    ck_assert_mem_ne(a.w, b.w, sizeof *a.w * (size_t)numbers());
     free(a.state);
     free(b.state);
 }
@@ -167,7 +203,7 @@ START_TEST(an_error_comes_through)
     make_params();
     struct pl_device broken = pl_device_ref;
     struct pl_optim o = pl_optim_find("muon")->defaults;
-    struct outcome out;
+    static struct outcome out;
     o.type = pl_optim_find("muon");
     broken.syrk_batch = failing_syrk;
     for (int threads = 1; threads < 4; threads++)
@@ -243,6 +279,7 @@ static void fill(TCase *t)
     int n = 0;
     while (pl_optim_types[n]) n++;
     tcase_add_loop_test(t, a_stage_is_its_tensors, 0, n);
+    tcase_add_test(t, the_rest_is_done_one_by_one);
     tcase_add_test(t, another_rate_is_seen);
     tcase_add_test(t, an_error_comes_through);
     tcase_add_test(t, scratch_follows_the_threads);

@@ -14,7 +14,7 @@
 #include "train/optim.h"
 
 enum {
-    SMALL = 256 * 256,     /* elements: less is best done by one thread */
+    SHARE = 1 << 15,       /* elements for a thread where several work on a matrix */
     BATCH = 64,            /* most matrices of one call */
     BATCH_FLOATS = 1 << 25 /* scratch of one call, unless one matrix wants more */
 };
@@ -118,18 +118,28 @@ static int next_alike(const struct pl_optim *o, const struct pl_param *params, i
 }
 
 /* The tensors that are alike number `first`, and how they are worked on: `together` of
- * them at once. The rest is of the pool's parts and behind the lock: which tensor comes
+ * them at once; where the CPU computes the first `shared` of them, the others one after
+ * another. The rest is of the pool's parts and behind the lock: which tensor comes
  * next, which pieces of scratch are free, the first error (messages are their threads'
- * own). */
+ * own).
+ */
 struct group {
     const struct pl_optim *o;
     const struct pl_optim_stage *s;
-    int first, count, together;
+    int first, count, shared, together;
     size_t room; /* scratch of one of them */
     mtx_t lock;
     int next, n_free, free[PL_POOL_MOST], rc;
     char text[1024];
 };
+
+/* Of `count` matrices those that threads take whole: full rounds, and the rest unless
+ * one matrix at a time keeps more threads busy. */
+static int taken_whole(int count, size_t size)
+{
+    const int rest = count % pl_pool_threads();
+    return size / SHARE > (size_t)rest ? count - rest : count;
+}
 
 /* False: an earlier tensor has the group. */
 static bool group_at(const struct pl_optim *o, const struct pl_device *dev,
@@ -145,11 +155,12 @@ static bool group_at(const struct pl_optim *o, const struct pl_device *dev,
         g->room = most(g->room, pl_optim_scratch(o, &params[i]));
     g->room = (g->room + 15) / 16 * 16; /* slots begin with cache lines */
     const struct pl_param polar = polar_of(o, p);
-    const bool matrix = p->kind == PL_PARAM_MATRIX,
-               crowd = g->count >= pl_pool_threads();
+    g->shared = 0;
     g->together = 1;
-    if (dev->host_memory && matrix && (crowd || pl_param_size(p) < SMALL))
-        g->together = g->count < pl_pool_threads() ? g->count : pl_pool_threads();
+    if (dev->host_memory && p->kind == PL_PARAM_MATRIX)
+        g->shared = taken_whole(g->count, pl_param_size(p));
+    if (g->shared > 1)
+        g->together = g->shared < pl_pool_threads() ? g->shared : pl_pool_threads();
     if (!dev->host_memory && polar.rows) {
         const struct pl_ns ns = ns_of(o);
         const size_t one = pl_ns_scratch(&ns, polar.rows, polar.cols, 2) / 2;
@@ -255,12 +266,11 @@ static void part(void *context, int unused)
 
 static int share_out(struct group *g)
 {
-    g->next = g->first;
     g->rc = 0;
     for (g->n_free = 0; g->n_free < g->together; g->n_free++)
         g->free[g->n_free] = g->n_free;
     if (mtx_init(&g->lock, mtx_plain) != thrd_success) abort();
-    pl_pool_for(g->count, part, g);
+    pl_pool_for(g->shared, part, g);
     mtx_destroy(&g->lock);
     return g->rc ? pl_fail(g->rc, "%s", g->text) : 0;
 }
@@ -323,17 +333,16 @@ int pl_optim_stage(const struct pl_optim *o, const struct pl_optim_stage *s)
     int rc = step_listed(o, s);
     for (int first = 0; first < s->n && !rc; first++) {
         if (!group_at(o, s->dev, s->params, s->n, first, &g)) continue;
-        if (g.together > 1 && s->dev->host_memory)
-            rc = share_out(&g);
-        else
-            for (int i = first; i < s->n && !rc;) {
-                if (g.together > 1) {
-                    rc = batch(&g, i, &i);
-                } else {
-                    rc = step_one(&g, i, s->scratch);
-                    i = after(&g, i);
-                }
+        g.next = first;
+        if (g.shared) rc = share_out(&g);
+        while (g.next < s->n && !rc) {
+            if (g.together > 1 && !s->dev->host_memory) {
+                rc = batch(&g, g.next, &g.next);
+            } else {
+                rc = step_one(&g, g.next, s->scratch);
+                g.next = after(&g, g.next);
             }
+        }
     }
     return rc;
 }
