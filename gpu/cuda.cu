@@ -74,6 +74,29 @@ static int open_stream(void)
     return no_device(cublasGetStatusString(blas));
 }
 
+/* Code for this GPU, or PTX that its driver compiles, is in the shared object. */
+static __global__ void nothing_kernel()
+{
+}
+
+static int check_code(void)
+{
+    struct cudaFuncAttributes code;
+    struct cudaDeviceProp gpu;
+    char why[160];
+    cudaError_t status = cudaFuncGetAttributes(&code, (const void *)nothing_kernel);
+    if (status == cudaSuccess) return 0;
+    const char *text = cudaGetErrorString(status);
+    if (status != cudaErrorNoKernelImageForDevice ||
+        cudaGetDeviceProperties(&gpu, 0) != cudaSuccess)
+        return no_device(text);
+    snprintf(why, sizeof why,
+             "pipelag-cuda.so has no code for sm_%d%d; configure CUDA_ARCH=sm_%d%d "
+             "and build again",
+             gpu.major, gpu.minor, gpu.major, gpu.minor);
+    return no_device(why);
+}
+
 static int cuda_open(void)
 {
     if (pl_cuda.blas) return 0;
@@ -84,12 +107,14 @@ static int cuda_open(void)
     status = cudaSetDevice(0);
     if (status == cudaSuccess) status = cudaFree(NULL); /* makes the context */
     if (status != cudaSuccess) return no_device(cudaGetErrorString(status));
+    int rc = check_code();
+    if (rc) return rc;
     cublasStatus_t blas = cublasCreate(&pl_cuda.blas);
     if (blas != CUBLAS_STATUS_SUCCESS) {
         pl_cuda.blas = NULL;
         return no_device(cublasGetStatusString(blas));
     }
-    int rc = open_stream();
+    rc = open_stream();
     if (rc) cuda_close();
     return rc;
 }
@@ -124,6 +149,14 @@ DESCRIBE(fp32)
 DESCRIBE(tf32)
 DESCRIBE(bf16)
 
+/* Wait: the caller's memory is free, or set, on return. */
+static int ordered(cudaError_t status, const char *what)
+{
+    if (status == cudaSuccess) status = cudaStreamSynchronize(pl_cuda.stream);
+    return pl_cuda_check(status, what);
+}
+
+/* Zero on return: data sent ahead come on another stream. */
 static int cuda_alloc(size_t bytes, void **ptr)
 {
     *ptr = NULL;
@@ -142,8 +175,8 @@ static int cuda_alloc(size_t bytes, void **ptr)
     }
     int rc = pl_cuda_check(status, "allocation");
     if (rc) return rc;
-    rc = pl_cuda_check(cudaMemsetAsync(block, 0, bytes ? bytes : 1, pl_cuda.stream),
-                       "clearing memory");
+    rc = ordered(cudaMemsetAsync(block, 0, bytes ? bytes : 1, pl_cuda.stream),
+                 "clearing memory");
     if (rc) {
         cudaFree(block);
         return rc;
@@ -156,13 +189,6 @@ void pl_cuda_release(void *ptr)
 {
     if (ptr) pl_cuda_forget_spans(); /* the address may come again with other meaning */
     cudaFree(ptr);
-}
-
-/* Wait: the caller's memory is free, or set, on return. */
-static int ordered(cudaError_t status, const char *what)
-{
-    if (status == cudaSuccess) status = cudaStreamSynchronize(pl_cuda.stream);
-    return pl_cuda_check(status, what);
 }
 
 static int cuda_upload(void *dst, const void *src, size_t bytes)

@@ -88,7 +88,7 @@ static __global__ void norm_back_kernel(struct shape s, const R *x, const float 
                                         const float *mean, const float *rstd,
                                         const R *dy, R *dx, float *partial)
 {
-    PL_SHARED(float, sums); /* (warps, columns) */
+    PL_SHARED(float, sums); /* (warps, columns): rows of them are aligned as x's */
     const int warps = (int)blockDim.x / PL_WARP, warp = pl_warp();
     const int columns = mean ? 2 * s.d : s.d;
     float *own = sums + warp * columns;
@@ -98,7 +98,7 @@ static __global__ void norm_back_kernel(struct shape s, const R *x, const float 
          r += (int)gridDim.x * warps) {
         const size_t at = row_at(s, (size_t)r);
         float scale = rstd[r], center = mean ? mean[r] : 0, plain, along;
-        float v[N], e[N], g[N], old[N] = {};
+        float v[N], e[N], g[N], sum[N], shift[N], old[N] = {};
         row_sums<R, N>(s, x + at, dy + at, gain, center, scale, &plain, &along);
         if (!mean) plain = 0;
         for (int c = pl_lane() * N; c < s.d; c += PL_WARP * N) {
@@ -106,13 +106,17 @@ static __global__ void norm_back_kernel(struct shape s, const R *x, const float 
             pl_get<N>(dy + at + c, e);
             pl_get<N>(gain + c, g);
             if (dx != dy) pl_get<N>(dx + at + c, old); /* else 0 */
+            pl_get<N>(own + c, sum);
+            if (mean) pl_get<N>(own + s.d + c, shift);
 #pragma unroll
             for (int i = 0; i < N; i++) {
                 float n = (v[i] - center) * scale;
-                own[c + i] += e[i] * n;
-                if (mean) own[s.d + c + i] += e[i];
+                sum[i] += e[i] * n;
+                if (mean) shift[i] += e[i];
                 v[i] = old[i] + scale * (e[i] * g[i] - plain - n * along);
             }
+            pl_put<N>(own + c, sum);
+            if (mean) pl_put<N>(own + s.d + c, shift);
             pl_put<N>(dx + at + c, v);
         }
     }

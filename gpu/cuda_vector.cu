@@ -26,7 +26,9 @@ static __global__ void blend_kernel(size_t n, struct blend p, float *y)
 {
     for (size_t i = pl_thread(); i < n; i += pl_threads()) {
         float sum = 0;
-        for (int k = 0; k < p.terms; k++) sum += p.a[k] * p.x[k][i];
+#pragma unroll
+        for (int k = 0; k < PL_BLEND; k++)
+            if (k < p.terms) sum += p.a[k] * p.x[k][i];
         y[i] = sum;
     }
 }

@@ -6,8 +6,8 @@
  * for every block. Finds wrong mathematics and indices (with -fsanitize=address also
  * outside of arrays), missing barriers (shared memory is poisoned before each block,
  * and the order matters), barriers that not all threads reach, asynchronous copies that
- * nobody waited for. Blind to speed, to races inside a warp and to what real cuBLAS
- * does. */
+ * nobody waited for; and what cuda_shim_stream.h says of streams, graphs and memory.
+ * Blind to speed, to races inside a warp and to what real cuBLAS does. */
 #ifndef TESTS_CUDA_SHIM_H
 #define TESTS_CUDA_SHIM_H
 
@@ -20,7 +20,9 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <tuple>
+#include <type_traits>
 #include <vector>
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/asan_interface.h>
@@ -230,30 +232,26 @@ struct guarded {
     }
 };
 
-/* Work of the stream: done at once, or, while a graph is captured, kept for it. */
-struct graph {
-    std::vector<std::function<void()>> work;
-};
-inline graph *capturing;
+inline std::map<const void *, size_t> shared_allowed; /* by cudaFuncSetAttribute */
 
-inline void issue(std::function<void()> f)
+/* Of one launch, when it is issued. */
+inline void check_launch(const void *kernel, dim3 grid, dim3 block, size_t shared_bytes)
 {
-    if (capturing)
-        capturing->work.push_back(f);
-    else
-        f();
+    unsigned threads = block.x * block.y * block.z;
+    size_t allowed = std::max<size_t>(48 << 10, shared_allowed[kernel]);
+    if (threads && threads <= 1024 && grid.x && grid.x < 1u << 31 && grid.y && grid.z &&
+        grid.y <= 65535 && grid.z <= 65535 && shared_bytes <= allowed)
+        return;
+    fprintf(stderr,
+            "shim: bad launch: grid %u %u %u, block %u, shared %zu of %zu allowed\n",
+            grid.x, grid.y, grid.z, threads, shared_bytes, allowed);
+    abort();
 }
 
 inline void run_grid(dim3 grid, dim3 block, size_t shared_bytes,
                      std::function<void()> f)
 {
     unsigned threads = block.x * block.y * block.z;
-    if (!threads || threads > 1024 || !grid.x || !grid.y || !grid.z || grid.y > 65535 ||
-        grid.z > 65535 || shared_bytes > (227 << 10)) {
-        fprintf(stderr, "shim: bad launch: grid %u %u %u, block %u, shared %zu\n",
-                grid.x, grid.y, grid.z, threads, shared_bytes);
-        abort();
-    }
     if (order == UNSET) read_order();
     if (fibers.size() < threads) fibers.resize(threads);
     shared_bytes = (shared_bytes + 15) / 16 * 16;
@@ -274,13 +272,31 @@ inline void run_grid(dim3 grid, dim3 block, size_t shared_bytes,
             }
 }
 
+} /* namespace shim */
+
+#include "cuda_shim_stream.h"
+
+namespace shim
+{
+/* What a kernel gets by pointer is on the device. */
+template <class A> void check_argument(const A &a)
+{
+    if constexpr (std::is_pointer_v<A>)
+        if (a && !on_device(a)) {
+            fprintf(stderr, "shim: a kernel gets a pointer that is not the device's\n");
+            abort();
+        }
+}
+
 /* Arguments are copied at the launch, as by CUDA. */
 template <class... P, class... A>
-void launch(dim3 grid, dim3 block, size_t shared_bytes, void (*kernel)(P...),
+void launch(stream *s, dim3 grid, dim3 block, size_t shared_bytes, void (*kernel)(P...),
             A... given)
 {
     std::tuple<P...> args(given...);
-    issue([=] {
+    std::apply([](const P &...a) { (check_argument(a), ...); }, args);
+    check_launch((const void *)kernel, grid, block, shared_bytes);
+    issue(s, [=] {
         run_grid(grid, block, shared_bytes, [=] { std::apply(kernel, args); });
     });
 }
@@ -363,7 +379,7 @@ inline int barrier(int predicate, const char *what)
 #define blockDim shim::block_dim
 #define gridDim shim::grid_dim
 #define PL_LAUNCH(kernel, grid, block, shared_bytes, ...) \
-    shim::launch(grid, block, shared_bytes, kernel, __VA_ARGS__)
+    shim::launch(pl_cuda.stream, grid, block, shared_bytes, kernel, __VA_ARGS__)
 #define PL_SHARED(type, name) type *name = (type *)shim::dynamic
 
 static inline void __syncthreads()

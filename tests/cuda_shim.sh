@@ -25,7 +25,8 @@ if ! command -v "$CXX" >/dev/null; then
 fi
 rm "$plugin"
 
-flags="-std=c++17 -O1 -Wall -Wextra -Wno-unknown-pragmas -Werror -fPIC -fvisibility=hidden"
+flags="-std=c++17 -O1 -Wall -Wextra -Wno-unknown-pragmas -Werror -fPIC -fvisibility=hidden
+    -fsanitize=alignment -fsanitize-undefined-trap-on-error"
 ldd tests/test_cuda | grep -q libasan && flags="$flags -g -fsanitize=address,undefined"
 # unit OBJECT FLAGS... SOURCE: one file of the device over the shim.
 unit() {
@@ -82,6 +83,8 @@ SHIM_DEVICES=0 conformance "$work/plugin"
 ok $? "gpu/cuda*.cu compile with $CXX"
 SHIM_DEVICES=0 refused 'no GPU (driver for CUDA 13.0, built for CUDA 13.0)'
 ok $? 'no GPU: one line with the versions'
+SHIM_OLD_GPU=80 refused 'has no code for sm_80; configure CUDA_ARCH=sm_80'
+ok $? 'a GPU that the code was not compiled for'
 # in_order SUITE ORDER: of the threads of a block.
 in_order() {
     mkdir "$work/$1.$2" && cp "$work"/plugin/*.o "$work/$1.$2" &&
@@ -168,15 +171,15 @@ run 2 "$PIPELAG" run --set train.device=auto $stopped -o "$work/part.h5" --resum
     grep -q 'part.h5.ckpt/run-1.ckpt: checkpoint is of another run' "$work/err"
 ok $? 'train.device auto that is another device than before: not resumed'
 
-# planted NAME FILE SED: with this change of gpu/FILE the suite must fail.
+# planted NAME FILE SED [ORDER]: with this change of gpu/FILE the suite must fail.
 n=0
 planted() {
     n=$((n + 1))
     mkdir -p "$work/planted.$n/gpu"
     echo "$1" >"$work/planted.$n/name"
-    two plant "$work/planted.$n" "$2" "$3" "$suite"
+    two plant "$work/planted.$n" "$2" "$3" "$suite" "${4-forward}"
 }
-plant() { # FOLDER FILE SED SUITE
+plant() { # FOLDER FILE SED SUITE ORDER
     cp "$work"/plugin/*.o "$1"
     sed "$3" "$top_srcdir/gpu/$2" >"$1/gpu/$2"
     unit=$2
@@ -188,7 +191,7 @@ plant() { # FOLDER FILE SED SUITE
     [ -e "$1/gpu/$unit" ] || cp "$top_srcdir/gpu/$unit" "$1/gpu/$unit"
     ! cmp -s "$1/gpu/$2" "$top_srcdir/gpu/$2" &&
         unit "$1/${unit%.cu}.o" -I"$1" -I"$top_srcdir" "$1/gpu/$unit" &&
-        ! "$4" "$1" && grep -qE '^not ok|expected' "$1/out" && echo found >"$1/found"
+        ! SHIM_ORDER=$5 "$4" "$1" && grep -qE '^not ok|expected' "$1/out" && echo found >"$1/found"
 }
 suite=conformance
 planted 'no barrier before the sums of the warps are read' cuda_device.cuh \
@@ -224,6 +227,20 @@ planted 'groups: rows of other groups are in a gradient' cuda_groups_mma.cu \
 suite=moe
 planted 'what was captured is not issued again' cuda_stream.cu \
     '/\*done = true/,/}/s/cudaGraphLaunch(g->exec, pl_cuda.stream)/cudaSuccess/'
+planted 'memory is cleared after it was written by another stream' cuda.cu \
+    's/rc = ordered(cudaMemsetAsync/rc = pl_cuda_check(cudaMemsetAsync/'
+planted 'a result is read before it is there' cuda.cu \
+    's/if (status == cudaSuccess) status = cudaStreamSynchronize.*;//'
+planted 'data sent ahead are not waited for' cuda_stream.cu \
+    '/status = cudaStreamWaitEvent/d' reverse
+planted 'data sent ahead are overwritten before they are sent' cuda_stream.cu \
+    '/cudaEventSynchronize(s->sent), "prefetch"/d' reverse
+planted 'a graph is captured with memory allocated in it' cuda_vector.cu \
+    '/^int pl_cuda_axpby/,/^}/s/if (!n) return 0;/void *p; int rc = pl_cuda_check(cudaMalloc(\&p, 1), "p"); if (rc) return rc;/'
+planted 'more than 48 KiB of shared memory are not asked for' cuda_attention.cu \
+    's/int rc = pl_cuda_shared(.*);/int rc = 0;/'
+planted 'a kernel gets a pointer of the host' cuda_vector.cu \
+    's/n, pl_cuda.partial, 0.0, total)/n, out, 0.0, total)/'
 suite=flash
 planted 'forward: no barrier after a tile has come' cuda_flash.cu \
     '/flash_kernel(struct/,/^}/{/__syncthreads();/d}'

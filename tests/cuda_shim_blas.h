@@ -9,7 +9,11 @@ inline bool tf32; /* factors of products of floats have 11 bits */
 }
 
 /* cuBLAS: column-major. */
-typedef struct shim_blas *cublasHandle_t;
+struct shim_blas {
+    cudaStream_t stream;
+    void *workspace;
+};
+typedef shim_blas *cublasHandle_t;
 enum cublasStatus_t {
     CUBLAS_STATUS_SUCCESS,
     CUBLAS_STATUS_INVALID_VALUE = 7,
@@ -22,20 +26,24 @@ enum cublasComputeType_t { CUBLAS_COMPUTE_32F = 68 };
 enum cublasGemmAlgo_t { CUBLAS_GEMM_DEFAULT = -1 };
 static inline cublasStatus_t cublasCreate(cublasHandle_t *handle)
 {
-    *handle = (cublasHandle_t)malloc(1);
+    *handle = new shim_blas();
     return CUBLAS_STATUS_SUCCESS;
 }
 static inline cublasStatus_t cublasDestroy(cublasHandle_t handle)
 {
-    free(handle);
+    delete handle;
     return CUBLAS_STATUS_SUCCESS;
 }
-static inline cublasStatus_t cublasSetStream(cublasHandle_t, cudaStream_t)
+/* Takes the workspace away. */
+static inline cublasStatus_t cublasSetStream(cublasHandle_t h, cudaStream_t s)
 {
+    *h = {s, nullptr};
     return CUBLAS_STATUS_SUCCESS;
 }
-static inline cublasStatus_t cublasSetWorkspace(cublasHandle_t, void *, size_t)
+static inline cublasStatus_t cublasSetWorkspace(cublasHandle_t h, void *at, size_t)
 {
+    if ((uintptr_t)at % 256 || !shim::on_device(at)) return CUBLAS_STATUS_INVALID_VALUE;
+    h->workspace = at;
     return CUBLAS_STATUS_SUCCESS;
 }
 static inline cublasStatus_t cublasSetMathMode(cublasHandle_t, cublasMath_t mode)
@@ -74,6 +82,13 @@ struct factor {
     }
 };
 
+/* Without one of ours it allocates, which breaks a capture. */
+inline stream *of_blas(cublasHandle_t h)
+{
+    if (!h->workspace) forbidden();
+    return h->stream;
+}
+
 inline float element(const void *x, cudaDataType_t type, size_t e)
 {
     return type == CUDA_R_16BF ? __bfloat162float(((const __nv_bfloat16 *)x)[e])
@@ -82,11 +97,11 @@ inline float element(const void *x, cudaDataType_t type, size_t e)
 
 /* D (m,n) = alpha A B + beta C + bias (m), rounded to the type of all three; bias NULL:
  * none. */
-inline void product(factor A, factor B, int m, int n, int k, float alpha, float beta,
-                    const void *C, const void *bias, void *D, cudaDataType_t type,
-                    int ldd)
+inline void product(stream *s, factor A, factor B, int m, int n, int k, float alpha,
+                    float beta, const void *C, const void *bias, void *D,
+                    cudaDataType_t type, int ldd)
 {
-    issue([=] {
+    issue(s, [=] {
         for (int j = 0; j < n; j++)
             for (int i = 0; i < m; i++) {
                 size_t e = (size_t)j * ldd + i;
@@ -104,7 +119,7 @@ inline void product(factor A, factor B, int m, int n, int k, float alpha, float 
 }
 } /* namespace shim */
 
-static inline cublasStatus_t cublasSgemm(cublasHandle_t, cublasOperation_t ta,
+static inline cublasStatus_t cublasSgemm(cublasHandle_t h, cublasOperation_t ta,
                                          cublasOperation_t tb, int m, int n, int k,
                                          const float *alpha, const float *A, int lda,
                                          const float *B, int ldb, const float *beta,
@@ -112,7 +127,7 @@ static inline cublasStatus_t cublasSgemm(cublasHandle_t, cublasOperation_t ta,
 {
     if (lda < std::max(1, ta ? k : m) || ldb < std::max(1, tb ? n : k) || ldc < m)
         return CUBLAS_STATUS_INVALID_VALUE;
-    shim::product({A, CUDA_R_32F, ta == CUBLAS_OP_T, lda},
+    shim::product(shim::of_blas(h), {A, CUDA_R_32F, ta == CUBLAS_OP_T, lda},
                   {B, CUDA_R_32F, tb == CUBLAS_OP_T, ldb}, m, n, k, *alpha, *beta, C,
                   NULL, C, CUDA_R_32F, ldc);
     return CUBLAS_STATUS_SUCCESS;
@@ -130,14 +145,14 @@ cublasSgemmStridedBatched(cublasHandle_t h, cublasOperation_t ta, cublasOperatio
     return status;
 }
 static inline cublasStatus_t
-cublasGemmEx(cublasHandle_t, cublasOperation_t ta, cublasOperation_t tb, int m, int n,
+cublasGemmEx(cublasHandle_t h, cublasOperation_t ta, cublasOperation_t tb, int m, int n,
              int k, const void *alpha, const void *A, cudaDataType_t a_type, int lda,
              const void *B, cudaDataType_t b_type, int ldb, const void *beta, void *C,
              cudaDataType_t c_type, int ldc, cublasComputeType_t, cublasGemmAlgo_t)
 {
     if (lda < std::max(1, ta ? k : m) || ldb < std::max(1, tb ? n : k) || ldc < m)
         return CUBLAS_STATUS_INVALID_VALUE;
-    shim::product({A, a_type, ta == CUBLAS_OP_T, lda},
+    shim::product(shim::of_blas(h), {A, a_type, ta == CUBLAS_OP_T, lda},
                   {B, b_type, tb == CUBLAS_OP_T, ldb}, m, n, k, *(const float *)alpha,
                   *(const float *)beta, C, NULL, C, c_type, ldc);
     return CUBLAS_STATUS_SUCCESS;
@@ -277,7 +292,7 @@ cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t p, const void *alpha,
                const void *A, cublasLtMatrixLayout_t a, const void *B,
                cublasLtMatrixLayout_t b, const void *beta, const void *C,
                cublasLtMatrixLayout_t c, void *D, cublasLtMatrixLayout_t d,
-               const cublasLtMatmulAlgo_t *, void *workspace, size_t, cudaStream_t)
+               const cublasLtMatmulAlgo_t *, void *workspace, size_t, cudaStream_t s)
 {
     bool ta = p->op[0] == CUBLAS_OP_T, tb = p->op[1] == CUBLAS_OP_T;
     uint64_t k = ta ? a->rows : a->cols;
@@ -291,7 +306,7 @@ cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t p, const void *alpha,
          (uintptr_t)p->bias) %
             16)
         return CUBLAS_STATUS_INVALID_VALUE;
-    shim::product({A, a->type, ta, (int)a->ld}, {B, b->type, tb, (int)b->ld},
+    shim::product(s, {A, a->type, ta, (int)a->ld}, {B, b->type, tb, (int)b->ld},
                   (int)d->rows, (int)d->cols, (int)k, *(const float *)alpha,
                   *(const float *)beta, C, p->bias, D, d->type, (int)d->ld);
     return CUBLAS_STATUS_SUCCESS;
@@ -299,14 +314,14 @@ cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t p, const void *alpha,
 
 enum cublasFillMode_t { CUBLAS_FILL_MODE_LOWER, CUBLAS_FILL_MODE_UPPER };
 /* C (n,n) = alpha op(A) op(A)^T + beta C, one triangle; op(A) is n x k. */
-static inline cublasStatus_t cublasSsyrk(cublasHandle_t, cublasFillMode_t uplo,
+static inline cublasStatus_t cublasSsyrk(cublasHandle_t h, cublasFillMode_t uplo,
                                          cublasOperation_t t, int n, int k,
                                          const float *alpha, const float *A, int lda,
                                          const float *beta, float *C, int ldc)
 {
     if (lda < std::max(1, t ? k : n) || ldc < n) return CUBLAS_STATUS_INVALID_VALUE;
     const float a = *alpha, b = *beta;
-    shim::issue([=] {
+    shim::issue(shim::of_blas(h), [=] {
         for (int j = 0; j < n; j++)
             for (int i = 0; i < n; i++) {
                 if (uplo == CUBLAS_FILL_MODE_UPPER ? i > j : i < j) continue;

@@ -14,7 +14,7 @@ tests_test_cuda_SOURCES = tests/test_cuda.c tests/conformance.c tests/conformanc
   tests/conformance_layers.c tests/conformance_attention.c tests/conformance_matrix.c tests/conformance_batch.c \
   tests/conformance_blocks.c tests/conformance_moe.c tests/conformance_groups.c
 test_scripts += tests/cuda_gpu.sh tests/cuda_shim.sh
-EXTRA_DIST += tests/cuda_shim.h tests/cuda_shim_api.h tests/cuda_shim_blas.h tests/cuda_shim_mma.h tests/cuda_flash.cc
+EXTRA_DIST += tests/cuda_shim.h tests/cuda_shim_api.h tests/cuda_shim_stream.h tests/cuda_shim_blas.h tests/cuda_shim_mma.h tests/cuda_flash.cc
 EXTRA_DIST += tools/gpu-check tools/gpu-check-parts tools/gpu-pack tools/README.md
 
 # host in bf16; amx_trap.c runs its AMX code on CPUs without AMX.

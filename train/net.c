@@ -49,6 +49,7 @@ static size_t lay_out(struct pl_net *net)
 /* What the work of a stage on a batch depends on: where everything is. Stage 0, the
  * first of the pairs, has the table that a tied head reads. */
 struct key {
+    const float *arena; /* the net's */
     int stage, B, T, micro;
     bool forward;
     const int32_t *tokens, *targets;
@@ -63,6 +64,7 @@ static struct key key_of(const struct pl_net *net, const struct pl_pass *pass, i
     const struct pl_batch *batch = pass->batch;
     struct key key;
     memset(&key, 0, sizeof key); /* compared as bytes */
+    key.arena = net->arena;
     key.stage = s;
     key.B = batch->B;
     key.T = batch->T;
