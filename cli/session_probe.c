@@ -116,7 +116,7 @@ int pl_session_workers(struct pl_session *s)
     int n = (int)pl_config_int(s->config, "train.workers"), beside = pl_mpi_beside();
     int rank, ranks, rc = pl_mpi_launched(&rank, &ranks);
     if (rc) return rc;
-    if (!n) n = pl_pool_cores();
+    if (!n) n = s->largest->host ? pl_pool_cores() : 1; /* a GPU is one */
     if (n > pl_session_jobs(s)) n = pl_session_jobs(s);
     s->n_workers = n < 1 || ranks > 1 ? 1 : n;
     const double bytes = (double)s->largest->memory.all * s->n_workers * beside;

@@ -9,6 +9,8 @@
  * order. */
 #include "gpu/cuda_real.cuh"
 
+enum { FULL = 4 }; /* blocks of norm_back_kernel that fill a multiprocessor */
+
 /* Row k of d elements starts at (k / heads) ld + (k % heads) d. */
 struct shape {
     int rows, heads, d, ld;
@@ -84,9 +86,9 @@ static __device__ inline void row_sums(const struct shape &s, const R *x, const 
  * when it is dy. partial (blocks, columns): the block's sums for gain and, with mean,
  * shift. */
 template <class R, int N>
-static __global__ void norm_back_kernel(struct shape s, const R *x, const float *gain,
-                                        const float *mean, const float *rstd,
-                                        const R *dy, R *dx, float *partial)
+static __global__ void __launch_bounds__(PL_BLOCK, FULL)
+    norm_back_kernel(struct shape s, const R *x, const float *gain, const float *mean,
+                     const float *rstd, const R *dy, R *dx, float *partial)
 {
     PL_SHARED(float, sums); /* (warps, columns): rows of them are aligned as x's */
     const int warps = (int)blockDim.x / PL_WARP, warp = pl_warp();
@@ -98,25 +100,30 @@ static __global__ void norm_back_kernel(struct shape s, const R *x, const float 
          r += (int)gridDim.x * warps) {
         const size_t at = row_at(s, (size_t)r);
         float scale = rstd[r], center = mean ? mean[r] : 0, plain, along;
-        float v[N], e[N], g[N], sum[N], shift[N], old[N] = {};
+        float v[N], e[N], g[N], sum[N], old[N] = {};
         row_sums<R, N>(s, x + at, dy + at, gain, center, scale, &plain, &along);
         if (!mean) plain = 0;
         for (int c = pl_lane() * N; c < s.d; c += PL_WARP * N) {
             pl_get<N>(x + at + c, v);
             pl_get<N>(dy + at + c, e);
             pl_get<N>(gain + c, g);
-            if (dx != dy) pl_get<N>(dx + at + c, old); /* else 0 */
             pl_get<N>(own + c, sum);
-            if (mean) pl_get<N>(own + s.d + c, shift);
 #pragma unroll
             for (int i = 0; i < N; i++) {
-                float n = (v[i] - center) * scale;
-                sum[i] += e[i] * n;
-                if (mean) shift[i] += e[i];
-                v[i] = old[i] + scale * (e[i] * g[i] - plain - n * along);
+                v[i] = (v[i] - center) * scale;
+                sum[i] += e[i] * v[i];
             }
             pl_put<N>(own + c, sum);
-            if (mean) pl_put<N>(own + s.d + c, shift);
+            if (mean) {
+                pl_get<N>(own + s.d + c, sum);
+#pragma unroll
+                for (int i = 0; i < N; i++) sum[i] += e[i];
+                pl_put<N>(own + s.d + c, sum);
+            }
+            if (dx != dy) pl_get<N>(dx + at + c, old); /* else 0 */
+#pragma unroll
+            for (int i = 0; i < N; i++)
+                v[i] = old[i] + scale * (e[i] * g[i] - plain - v[i] * along);
             pl_put<N>(dx + at + c, v);
         }
     }
@@ -152,10 +159,7 @@ static int norm_back(struct shape s, const float *x, const float *gain,
                      const float *mean, const float *rstd, const float *dy, float *dx,
                      float *dgain, float *dshift)
 {
-    enum {
-        SHARED = 200 << 10,
-        FULL = 4
-    }; /* of a multiprocessor; blocks that fill it */
+    enum { SHARED = 200 << 10 }; /* of a multiprocessor */
     const size_t columns = (size_t)s.d * (mean ? 2 : 1),
                  bytes = columns * sizeof(float);
     if (!s.rows || !s.d) return 0;

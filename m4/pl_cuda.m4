@@ -7,7 +7,8 @@ AC_ARG_WITH([cuda],
   [], [with_cuda=auto])
 AC_ARG_VAR([NVCC], [CUDA compiler command])
 AC_ARG_VAR([NVCCFLAGS], [CUDA compiler flags])
-AC_ARG_VAR([CUDA_ARCH], [value of nvcc -arch (default: sm_90)])
+AC_ARG_VAR([CUDA_ARCH],
+  [value of nvcc -arch (default: that of this machine's GPU, else sm_90)])
 pl_cuda=no
 AS_IF([test "x$with_cuda" != xno], [
   AS_CASE([$with_cuda], [yes|auto], [pl_cuda_path=$PATH:/usr/local/cuda/bin],
@@ -15,7 +16,9 @@ AS_IF([test "x$with_cuda" != xno], [
   AC_PATH_PROG([NVCC], [nvcc], [], [$pl_cuda_path])
   AS_IF([test -n "$NVCC"], [
     pl_cuda_root=$(dirname "$(dirname "$NVCC")")
-    : ${CUDA_ARCH=sm_90} ${NVCCFLAGS=-O2 -g}
+    pl_cuda_cap=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | head -n 1 | tr -d .)
+    AS_CASE([$pl_cuda_cap], [''|*[[!0-9]]*], [pl_cuda_cap=90])
+    : ${CUDA_ARCH=sm_$pl_cuda_cap} ${NVCCFLAGS=-O2 -g}
     AC_MSG_CHECKING([whether $NVCC compiles a kernel and links cuBLAS])
     AS_ECHO(['#include <cublas_v2.h>
 __global__ void k(float *x) { *x = 1; }

@@ -227,7 +227,8 @@ static inline cudaError_t cudaRuntimeGetVersion(int *v)
 }
 static inline cudaError_t cudaGetDeviceProperties(cudaDeviceProp *p, int)
 {
-    *p = {"CPU fibers", 0, 0, 0, 1};
+    const int arch = getenv("SHIM_OLD_GPU") ? atoi(getenv("SHIM_OLD_GPU")) : 0;
+    *p = {"CPU fibers", 0, arch / 10, arch % 10, 1};
     return cudaSuccess;
 }
 /* A block has 227 KiB on sm_90. */
