@@ -75,22 +75,22 @@ int pl_cuda_squares(enum pl_along along, int m, int n, float a, const float *x, 
     return pl_cuda_launched("squares");
 }
 
-/* Upper triangle of each C (n,n) = lower. */
+/* Upper triangle of each C (n,n) = lower. Grid (rows, matrices). */
 static __global__ void mirror_kernel(int count, int n, float *C, int ldc, size_t stride)
 {
-    size_t size = (size_t)n * (size_t)n;
-    for (size_t e = pl_thread(); e < (size_t)count * size; e += pl_threads()) {
-        size_t i = e % size / (size_t)n, j = e % (size_t)n;
-        float *c = C + e / size * stride;
-        if (i < j) c[i * (size_t)ldc + j] = c[j * (size_t)ldc + i];
+    const int i = (int)blockIdx.x;
+    for (int k = (int)blockIdx.y; k < count; k += (int)gridDim.y) {
+        float *c = C + (size_t)k * stride;
+        for (int j = i + 1 + (int)threadIdx.x; j < n; j += PL_BLOCK)
+            c[i * (size_t)ldc + j] = c[j * (size_t)ldc + i];
     }
 }
 
 static int mirror(int count, int n, float *C, int ldc, size_t stride)
 {
-    size_t elements = (size_t)count * (size_t)n * (size_t)n;
-    PL_LAUNCH(mirror_kernel, pl_cuda_blocks(elements, PL_BLOCKS_MAX), PL_BLOCK, 0,
-              count, n, C, ldc, stride);
+    enum { MOST = 65535 }; /* of a grid, in y */
+    const dim3 grid((unsigned)n, (unsigned)(count < MOST ? count : MOST));
+    PL_LAUNCH(mirror_kernel, grid, PL_BLOCK, 0, count, n, C, ldc, stride);
     return pl_cuda_launched("syrk");
 }
 

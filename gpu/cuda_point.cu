@@ -131,8 +131,7 @@ static __device__ inline void row_sum(int vocab, const R *x, float *max, double 
         for (int i = 0; i < N; i++) sum += pl_exp<R>(v[i] - most);
     }
     *max = pl_block_max(most);
-    *total =
-        pl_block_sum(most > -INFINITY ? (double)sum * exp((double)most - *max) : sum);
+    *total = pl_block_sum(most > -INFINITY ? sum * pl_exp<R>(most - *max) : sum);
 }
 
 /* Block k does rows k, k + blocks, ...: log-sum-exp, then the gradient over the logits.
@@ -150,9 +149,9 @@ static __global__ void __launch_bounds__(1024)
         /* before the barriers, after which it is overwritten */
         float wanted = pl_float(x[target]);
         row_sum<R, N>(vocab, x, &max, &total);
-        loss += max + log(total) - wanted;
+        if (threadIdx.x == 0) loss += max + log(total) - wanted;
         if (scale == 0) continue;
-        float norm = (float)(1 / total);
+        float norm = 1 / (float)total;
         for (int c = (int)threadIdx.x * N; c < vocab; c += (int)blockDim.x * N) {
             pl_get<N>(x + c, v);
 #pragma unroll
