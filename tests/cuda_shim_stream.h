@@ -4,7 +4,7 @@
  * (an odd number) the other way round. So an order between streams that no event gives,
  * a source that is overwritten before its copy, or a result that is read before it is
  * there, shows. Capture: what CUDA forbids then breaks it. Memory of the device is
- * closed to the host but while work is done (in the order forward; not with ASan, which
+ * closed to the host but while work is done (in the order reverse; not with ASan, which
  * watches its ends instead), and a write behind an allocation reaches a closed page. */
 #ifndef TESTS_CUDA_SHIM_STREAM_H
 #define TESTS_CUDA_SHIM_STREAM_H
@@ -37,8 +37,8 @@ inline void open_block(block &b, bool open)
     b.open = open;
 }
 
-/* Work between these two reads and writes the device's memory. Closing takes time, and
- * much of it where work is done at once: one order does it. */
+/* Work between these two reads and writes the device's memory. Closing takes time:
+ * one order does it. */
 inline void open_device()
 {
     if (!working++)
@@ -46,7 +46,7 @@ inline void open_device()
 }
 inline void close_device()
 {
-    if (!--working && order == FORWARD)
+    if (!--working && order == REVERSE)
         for (auto &b : blocks) open_block(b.second, false);
 }
 
