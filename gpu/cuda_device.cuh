@@ -19,7 +19,8 @@
 #if __has_include(<nvtx3/nvToolsExt.h>)
 #include <nvtx3/nvToolsExt.h>
 #else
-#define nvtxRangePushA(name) ((void)(name)) /* a toolkit without it: a profile has no names */
+#define nvtxRangePushA(name) \
+    ((void)(name)) /* a toolkit without it: a profile has no names */
 #define nvtxRangePop() ((void)0)
 #endif
 #define PL_LAUNCH(kernel, grid, block, shared_bytes, ...) \

@@ -157,10 +157,10 @@ static __global__ void adamw_kernel(struct adamw_list list, struct adamw_floats 
 int pl_cuda_adamw(int count, const struct pl_adamw_tensor *list,
                   const struct pl_adamw_args *args)
 {
-    const struct adamw_floats a = {(float)(args->eta / args->bc1), (float)args->eta,
-                                   (float)args->beta1, (float)(1 - args->beta1),
-                                   (float)args->beta2, (float)(1 - args->beta2),
-                                   (float)sqrt(args->bc2), (float)args->eps};
+    const struct adamw_floats a = {
+        (float)(args->eta / args->bc1), (float)args->eta,   (float)args->beta1,
+        (float)(1 - args->beta1),       (float)args->beta2, (float)(1 - args->beta2),
+        (float)sqrt(args->bc2),         (float)args->eps};
     int rc = 0;
     for (int from = 0; from < count && !rc; from += TENSORS) {
         struct adamw_list some = {};

@@ -232,22 +232,6 @@ struct guarded {
     }
 };
 
-inline std::map<const void *, size_t> shared_allowed; /* by cudaFuncSetAttribute */
-
-/* Of one launch, when it is issued. */
-inline void check_launch(const void *kernel, dim3 grid, dim3 block, size_t shared_bytes)
-{
-    unsigned threads = block.x * block.y * block.z;
-    size_t allowed = std::max<size_t>(48 << 10, shared_allowed[kernel]);
-    if (threads && threads <= 1024 && grid.x && grid.x < 1u << 31 && grid.y && grid.z &&
-        grid.y <= 65535 && grid.z <= 65535 && shared_bytes <= allowed)
-        return;
-    fprintf(stderr,
-            "shim: bad launch: grid %u %u %u, block %u, shared %zu of %zu allowed\n",
-            grid.x, grid.y, grid.z, threads, shared_bytes, allowed);
-    abort();
-}
-
 inline void run_grid(dim3 grid, dim3 block, size_t shared_bytes,
                      std::function<void()> f)
 {

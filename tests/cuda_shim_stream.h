@@ -1,4 +1,5 @@
-/* Of tests/cuda_shim.h: memory, streams and graphs. Included by it only.
+/* Of tests/cuda_shim.h: memory, streams, graphs and what a launch may ask for. Included
+ * by it only.
  * Streams: work is done as late as CUDA allows, when somebody waits for it, or as soon:
  * of the first stream late and of others soon, or (SHIM_ORDER reverse) of all late, or
  * (an odd number) the other way round. So an order between streams that no event gives,
@@ -60,7 +61,8 @@ inline void *device_alloc(size_t bytes)
     __asan_poison_memory_region(at + bytes, (UNIT - bytes % UNIT) % UNIT);
     blocks[at] = {bytes, at, 0, true};
 #else
-    size_t used = (bytes + UNIT - 1) / UNIT * UNIT, room = (used + PAGE - 1) / PAGE * PAGE;
+    size_t used = (bytes + UNIT - 1) / UNIT * UNIT,
+           room = (used + PAGE - 1) / PAGE * PAGE;
     char *base = (char *)mmap(nullptr, room + PAGE, PROT_NONE,
                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (base == MAP_FAILED) return nullptr;
@@ -154,6 +156,23 @@ inline stream *new_stream()
     s->soon = order == REVERSE ? false : order > 0 && order % 2 ? !live : live > 0;
     streams.push_back(s);
     return s;
+}
+
+inline std::map<const void *, size_t> shared_allowed; /* by cudaFuncSetAttribute */
+
+/* Of one launch, when it is issued. */
+inline void check_launch(const void *kernel, dim3 grid, dim3 block, size_t shared_bytes)
+{
+    unsigned threads = block.x * block.y * block.z;
+    size_t allowed = std::max<size_t>(48 << 10, shared_allowed[kernel]);
+    if (threads && threads <= 1024 && grid.x && grid.x < 1u << 31 && grid.y && grid.z &&
+        grid.y <= 65535 && grid.z <= 65535 && shared_bytes <= allowed)
+        return;
+    fprintf(
+        stderr,
+        "shim: bad launch: grid %u %u %u, block %u, shared %zu, expected at most %zu\n",
+        grid.x, grid.y, grid.z, threads, shared_bytes, allowed);
+    abort();
 }
 } /* namespace shim */
 
