@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 
 #include "base/err.h"
@@ -14,8 +15,12 @@
 
 static _Noreturn void die(size_t count, size_t size, const char *file, int line)
 {
-    fprintf(stderr, "pipelag: out of memory: %zu x %zu bytes at %s:%d\n", count, size,
-            file, line);
+    if (count == SIZE_MAX) /* asked for by other means, and not there */
+        fprintf(stderr, "pipelag: out of memory: %zu bytes at %s:%d\n", size, file,
+                line);
+    else
+        fprintf(stderr, "pipelag: out of memory: %zu x %zu bytes at %s:%d\n", count,
+                size, file, line);
     exit(1);
 }
 
@@ -76,6 +81,22 @@ int pl_memory_check(double bytes, const char *what)
     return pl_fail(PL_EMEM, "%s needs %s of memory, %s are free", what,
                    pl_units_format_bytes(bytes, need, sizeof need),
                    pl_units_format_bytes(left, have, sizeof have));
+}
+
+int pl_memory_piece_check(size_t bytes, const char *what)
+{
+    char size[32], limit[32];
+    struct rlimit space;
+    if (getrlimit(RLIMIT_AS, &space) || space.rlim_cur == RLIM_INFINITY) return 0;
+    void *piece =
+        mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (piece != MAP_FAILED) {
+        munmap(piece, bytes);
+        return 0;
+    }
+    return pl_fail(PL_EMEM, "ulimit -v: an address space of %s has no room for %s, %s",
+                   pl_units_format_bytes((double)space.rlim_cur, limit, sizeof limit),
+                   what, pl_units_format_bytes((double)bytes, size, sizeof size));
 }
 
 void pl_memory_keep(void)

@@ -25,6 +25,10 @@ double pl_memory_available(void);
  * free" when bytes are more than available. */
 int pl_memory_check(double bytes, const char *what);
 
+/* Under `ulimit -v`: can so many bytes be mapped in one piece, for a library that does
+ * not take no for an answer? PL_EMEM naming the limit. */
+int pl_memory_piece_check(size_t bytes, const char *what);
+
 /* Keep what is freed for the next allocation instead of handing it back to the system:
  * a fresh page costs about 1 us. For programs that simulate again and again. */
 void pl_memory_keep(void);

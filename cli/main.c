@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/mem.h"
@@ -132,6 +133,20 @@ static void close_stdout(void)
     _exit(1);
 }
 
+/* OpenBLAS starts threads of its own before main, which are not used here. Where the
+ * address space is limited they look for 128 MiB each without end, and fork() and
+ * exit() wait for them: then this program starts again without them. */
+static void start_without_blas_threads(char **argv)
+{
+    static const char name[] = "OPENBLAS_NUM_THREADS";
+    struct rlimit space;
+    const char *given = getenv(name);
+    if (getrlimit(RLIMIT_AS, &space) || space.rlim_cur == RLIM_INFINITY ||
+        (given && !strcmp(given, "1")) || setenv(name, "1", 1))
+        return;
+    execv("/proc/self/exe", argv); /* without /proc: as it is */
+}
+
 int main(int argc, char **argv)
 {
     static const struct argp argp = {
@@ -145,6 +160,7 @@ int main(int argc, char **argv)
     };
     static char program[] = "pipelag";
     int status = 0;
+    start_without_blas_threads(argv);
     hold_standard_streams();
     signal(SIGXFSZ, SIG_IGN); /* a file beyond the limit is an error like a full disk */
     atexit(close_stdout);

@@ -4,12 +4,21 @@
 
 #include "base/err.h"
 #include "base/log.h"
+#include "base/mem.h"
+
+/* OpenBLAS takes a buffer with its first product, and tries for ever. */
+static int get_host(const struct pl_device **out)
+{
+    const int rc = pl_memory_piece_check((size_t)128 << 20, "a buffer of OpenBLAS");
+    return rc ? rc : pl_device_get("host", out);
+}
 
 int pl_setup_device(const struct pl_config *config, bool tell,
                     const struct pl_device **out)
 {
     static bool told;
     const char *name = pl_config_text(config, "train.device");
+    if (!strcmp(name, "host")) return get_host(out);
     if (strcmp(name, "auto")) return pl_device_get(name, out);
     int rc = pl_device_get("cuda", out);
     if (rc != PL_ENODEV) return rc;
@@ -17,7 +26,7 @@ int pl_setup_device(const struct pl_config *config, bool tell,
         pl_log(PL_LOG_INFO, "%s: train.device auto is host: %s",
                pl_config_where(config, "train.device"), pl_error_text());
     told |= tell;
-    return pl_device_get("host", out);
+    return get_host(out);
 }
 
 int pl_setup_precision(const struct pl_config *config, const struct pl_device *device,

@@ -62,6 +62,16 @@ if (ulimit -v 1000000 && dry 0) >/dev/null 2>&1; then
 else
     skip 'too little memory' 'does not run under ulimit -v'
 fi
+# OpenBLAS's own threads and buffers, for which there is no room
+limited() { (unset OPENBLAS_NUM_THREADS && ulimit -v 110000 && exec timeout -k 5 60 "$PIPELAG" "$@"); }
+if limited --version >/dev/null 2>&1; then
+    run 0 limited sim -P 2 -m 2 && run 0 limited plan smollm-135m dgx-h100 --batch 64 --top 1 &&
+        run 1 limited run tiny.yaml --dry-run && [ "$(wc -l <err)" = 1 ] &&
+        grep -q 'ulimit -v: an address space of 107.4 MiB has no room for a buffer of OpenBLAS' err
+    ok $? 'a small address space: what does not train works, a run says what is missing'
+else
+    skip 'a small address space' 'does not start in it'
+fi
 # what is in the way of an output is named by a dry run, too
 dry 2 -o . && grep -q 'is a folder' err && dry 2 -o a.h5 && grep -q 'a.h5: exists' err &&
     dry 1 -o no/where.h5 && grep -q 'no/where.h5' err && dry 2 --save tiny.yaml && grep -q 'is no folder' err &&
