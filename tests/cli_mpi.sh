@@ -129,12 +129,12 @@ begin() {
     begin_file=$1
     shift
     rm -f pid
-    timeout -k 20 60 mpirun --oversubscribe --bind-to none -n 2 ./rank run steady.yaml -o "$begin_file" "$@" > out 2> err &
+    # --foreground: else mpirun gets a signal twice, from timeout and as one of its group, and the
+    # second makes it leave the ranks at once
+    timeout --foreground -k 90 180 mpirun --oversubscribe --bind-to none -n 2 ./rank run steady.yaml -o "$begin_file" "$@" > out 2> err &
     job=$!
-    tries=0
-    until [ "$(cat "$begin_file.progress.jsonl" 2> /dev/null | wc -l)" -ge 2 ] || [ $tries -gt 500 ]; do
+    until [ "$(cat "$begin_file.progress.jsonl" 2> /dev/null | wc -l)" -ge 2 ] || ! kill -0 $job 2> /dev/null; do
         sleep 0.05
-        tries=$((tries + 1))
     done
 }
 # end: how it ended, $tap_got; 124 and 137 are timeout's.
@@ -147,11 +147,19 @@ set -- --set train.updates=600 --set train.eval_every=50 --set train.seq=8 --set
     --set arms.only=adamw+2bw-ef
 arms=adamw+2bw-ef
 run 0 ranks 2 run steady.yaml -o whole.h5 "$@"
-begin stop.h5 --set train.updates=3000 --set arms.only=adamw+2bw-ef --set train.checkpoint_s=1000
-kill -TERM $job # timeout passes it on to mpirun
-end && grep -q 'resume with: mpirun -n 2 .*--resume' err && [ -s stop.h5.ckpt/adamw+2bw-ef-1.ckpt ] &&
-    run 0 "$PIPELAG" trace info stop.h5 && grep -q partial out
-ok $? 'SIGTERM to mpirun: checkpoint, partial trace and the hint'
+# mpirun kills the ranks some seconds after it has told them to end: more on a loaded machine
+for patience in 3 10 30; do
+    rm -rf stop.h5*
+    OMPI_MCA_odls_base_sigkill_timeout=$patience begin stop.h5 --set train.updates=100000 \
+        --set arms.only=adamw+2bw-ef --set train.checkpoint_s=1000
+    kill -TERM $job # timeout passes it on to mpirun
+    end && grep -q 'resume with: mpirun -n 2 .*--resume' err && [ -s stop.h5.ckpt/adamw+2bw-ef-1.ckpt ] &&
+        run 0 "$PIPELAG" trace info stop.h5 && grep -q partial out
+    tap_stop=$?
+    [ $tap_stop -ne 0 ] || break
+    echo "# not within $patience s"
+done
+ok $tap_stop 'SIGTERM to mpirun: checkpoint, partial trace and the hint'
 begin cut.h5 "$@" --set train.checkpoint_s=1000
 kill -TERM "$(cat pid)"
 end && [ $tap_got = 143 ] && [ -s cut.h5.ckpt/adamw+2bw-ef-1.ckpt ]
