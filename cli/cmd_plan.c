@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "cli/cmd.h"
 #include "cli/plan_print.h"
+#include "cli/unused.h"
 #include "cli/workers.h"
 
 enum {
@@ -212,6 +213,7 @@ static int run(const struct args *args, struct pl_plan_ask *ask)
     struct pl_plan plan = {.ask = NULL};
     double began = pl_clock();
     int code = prepare(args, ask);
+    if (!code) pl_unused_warn_twice(ask->config);
     if (!code) {
         pl_workers_catch_signals();
         code = pl_plan_search(ask, &plan);

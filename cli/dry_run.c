@@ -44,6 +44,44 @@ static const char *fidelity_name(enum pl_fidelity f)
     return pl_config_choices("delay.fidelity")[f + 1]; /* after auto */
 }
 
+/* Seconds of training on one machine by a cost.profile that was measured there: what
+ * all stages work, one after another, evaluations apart. NaN without a profile. */
+static double wall_s(const struct pl_arm *arm)
+{
+    const struct pl_metrics *x = &arm->sim.metrics;
+    double work = 0;
+    if (!*pl_config_text(arm->config, "cost.profile")) return NAN;
+    for (int d = 0; d < x->devices; d++) work += x->device[d].busy_s;
+    return work * (double)arm->versions.updates /
+           (double)arm->sim.schedule.shape.updates;
+}
+
+static void print_wall(const struct pl_session *s, FILE *out)
+{
+    const struct pl_config *c = s->experiment.arms[0].config;
+    double all = 0, tokens = 0;
+    char time[32];
+    for (int i = 0; i < s->experiment.n_arms; i++) {
+        all += wall_s(&s->experiment.arms[i]);
+        tokens += (double)s->experiment.arms[i].versions.updates *
+                  (double)pl_config_int(c, "train.batch") *
+                  (double)pl_config_int(c, "train.seq");
+    }
+    if (isnan(all))
+        pl_text_wrap(
+            out, "", 0,
+            "wall time: not known here; pipelag profile -o mine.csv measures "
+            "this machine, --set cost.profile=mine.csv (and the cost.sequences "
+            "in its head) tells it");
+    else
+        pl_text_wrap(
+            out, "", 0,
+            "wall time: about %s by cost.profile, one run at a time, "
+            "evaluations apart; %.4g tokens/s",
+            pl_units_format_time(all * s->experiment.n_seeds, time, sizeof time),
+            tokens / all);
+}
+
 static void print_arms(const struct pl_session *s, const struct pl_report *r, FILE *out)
 {
     static const struct {
@@ -123,6 +161,7 @@ static void print_text(const struct pl_session *s, const struct pl_report *r, FI
                                        all, sizeof all),
                  pl_units_format_bytes(pl_memory_available(), left, sizeof left),
                  pl_units_format_bytes(checkpoint_bytes(s), disk, sizeof disk));
+    print_wall(s, out);
     fputs("older: weights that delays still need, and what correctors keep\n", out);
     pl_text_wrap(out, "device:", 8, "%s", s->probes[0].device);
     fputs("dry run: nothing is written\n", out);
@@ -146,6 +185,7 @@ static void print_json(const struct pl_session *s, const struct pl_report *r, FI
         pl_json_real(&json, "tau_last", r->rows[i].tau_last);
         pl_json_real(&json, "step_s", r->rows[i].step_s);
         pl_json_real(&json, "end_s", r->rows[i].end_s);
+        pl_json_real(&json, "wall_s", wall_s(arm));
         pl_json_uint(&json, "bytes", probe->memory.all);
         for (const struct part *p = parts; p->name; p++)
             pl_json_uint(&json, p->key, part_bytes(probe, p));

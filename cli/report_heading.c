@@ -89,6 +89,18 @@ static void print_problem(const struct pl_arm *arm, const char *stages, FILE *ou
                  minimum, L, stages);
 }
 
+/* Arms whose updates take more than the simulated times say. */
+static void print_twice(const struct pl_experiment *e, FILE *out)
+{
+    for (int i = 0; i < e->n_arms; i++)
+        if (pl_setup_optim_twice(e->arms[i].config))
+            pl_text_wrap(
+                out, "exact", INDENT,
+                "%s: an update takes a second gradient, F, B and W again, that "
+                "step and simulated times do not have",
+                e->arms[i].name);
+}
+
 /* Every rule of the run with its settings, once. */
 static void print_rules(const struct pl_experiment *e, FILE *out)
 {
@@ -127,6 +139,7 @@ void pl_report_heading(const struct pl_report *r, FILE *out)
                 (long long)arm->versions.updates, e->n_seeds,
                 e->n_seeds == 1 ? "" : "s");
     print_costs(arm, out);
+    print_twice(e, out);
     print_rules(e, out);
     pl_text_wrap(
         out, "units", INDENT,

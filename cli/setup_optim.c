@@ -228,6 +228,12 @@ char *pl_setup_optim_list(void)
     return list;
 }
 
+bool pl_setup_optim_twice(const struct pl_config *config)
+{
+    const struct pl_optim o = pl_setup_optim(config);
+    return o.exact && o.type->ahead;
+}
+
 bool pl_setup_optim_reads(const struct pl_config *config, const char *key)
 {
     const struct pl_optim_type *type =

@@ -17,6 +17,10 @@ char *pl_setup_optim_text(const struct pl_optim *optim);
 /* One line a rule: name, what it is, source, and its defaults; caller frees. */
 char *pl_setup_optim_list(void);
 
+/* Does an update take the gradient of a second batch (optimizer.exact)? Simulated times
+ * do not have it, training and `pipelag profile` do. */
+bool pl_setup_optim_twice(const struct pl_config *config);
+
 /* Does the rule of a configuration read this key optimizer.*? */
 bool pl_setup_optim_reads(const struct pl_config *config, const char *key);
 

@@ -67,8 +67,18 @@ static const char only_grouped[] = "only interleaved and wpipe have groups";
 static const char only_planned[] =
     "only zb-1p, zb-2p, zb-v, v-half and v-min plan under a memory limit";
 
+void pl_unused_warn_twice(const struct pl_config *config)
+{
+    if (!pl_setup_optim_twice(config)) return;
+    pl_log(PL_LOG_WARN,
+           "%s: optimizer.exact: simulated times do not have the second gradient of an "
+           "update, F, B and W of as many microbatches again",
+           pl_config_where(config, "optimizer.exact"));
+}
+
 void pl_unused_warn(const struct pl_config *config)
 {
+    pl_unused_warn_twice(config);
     struct uses uses = uses_of_run(config);
     if (!uses.grouped) warn(config, "schedule.group", only_grouped);
     if (!uses.limited) {

@@ -8,6 +8,8 @@
  * model, a cluster or a parallelism is given beside given costs. Part of `pipelag sim`;
  * a sweep crosses keys with schedules on purpose. */
 void pl_unused_warn(const struct pl_config *config);
+/* One warning where simulated times lack the second gradient of optimizer.exact. */
+void pl_unused_warn_twice(const struct pl_config *config);
 
 /* One warning for each key problem.*, optimizer.* and corrector.* that was given and
  * that no arm's kind, rule or corrector reads, for keys of models and data beside arms

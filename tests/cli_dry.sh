@@ -77,6 +77,19 @@ dry 2 -o . && grep -q 'is a folder' err && dry 2 -o a.h5 && grep -q 'a.h5: exist
     dry 1 -o no/where.h5 && grep -q 'no/where.h5' err && dry 2 --save tiny.yaml && grep -q 'is no folder' err &&
     dry 0 -o new.h5 --save new && [ ! -e new ] && [ -z "$(ls -A | grep new)" ]
 ok $? 'an output or a folder of weights that cannot be written'
+printf '%s\n' 'forward [ms],backward [ms],weight [ms],update [ms]' 1,1,1,0.5 1,1,1,0.5 >mine.csv
+# 4 updates of 2 stages, 4 microbatches of 3 ms and an update of 0.5 ms each; of twice the sequences: 6 ms
+dry 0 --set cost.profile=mine.csv --set cost.sequences=2 && grep -q '"wall_s": *0.\(1\|0999999[0-9]*\)[,}]' out &&
+    dry 0 --set cost.profile=mine.csv && grep -q '"wall_s": *0.196' out && dry 0 && grep -q '"wall_s": *null' out &&
+    run 0 "$PIPELAG" run tiny.yaml --dry-run && grep -q '^wall time: not known here; pipelag profile' out &&
+    run 0 "$PIPELAG" run tiny.yaml --dry-run --set cost.profile=mine.csv --set cost.sequences=2 &&
+    grep -q '^wall time: about 200 ms by cost.profile' out
+ok $? 'wall time by a profile: the work of all stages'
+run 0 "$PIPELAG" run tiny.yaml --dry-run --set optimizer.name=mars --set optimizer.exact=yes &&
+    grep -q '^exact  *sync: an update takes a second gradient' out &&
+    run 0 "$PIPELAG" run tiny.yaml --dry-run --set optimizer.name=mars && ! grep -q '^exact' out &&
+    run 0 "$PIPELAG" sim tiny.yaml --set optimizer.name=mars --set optimizer.exact=yes && grep -q 'second gradient' err
+ok $? 'exact MARS: the second gradient that simulated times lack is named'
 dry 0 --set problem.name=quadratic --set train.at_once=1 && grep -q 'train.at_once has no effect' err &&
     dry 0 --set optimizer.name=muon --set optimizer.coefficients=svd --set optimizer.ns_precision=bf16 &&
     grep -q 'optimizer.ns_precision has no effect: optimizer.coefficients is svd' err
