@@ -132,7 +132,8 @@ static int plain(enum pl_product which, const struct pl_groups *groups, int in, 
 {
     unsigned blocks;
     if (!groups->rows || !in || !out) return 0;
-    const struct groups p = groups_of(which, groups, in, out, a, b, bias, c, &blocks);
+    const struct groups p =
+        groups_of(which, groups, in, out, a, b, bias, c, PL_TILE, &blocks);
     auto *kernel = which == PL_PRODUCT_Y    ? plain_kernel<R, PL_PRODUCT_Y>
                    : which == PL_PRODUCT_DX ? plain_kernel<R, PL_PRODUCT_DX>
                                             : plain_kernel<R, PL_PRODUCT_DW>;

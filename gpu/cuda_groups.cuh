@@ -2,8 +2,8 @@
  * the plain kernel (cuda_groups.cu) and the one on tensor cores (cuda_groups_mma.cu)
  * share. Loads are read by the kernels, so that nobody waits for them and a graph may
  * be replayed with others: blocks are as many as the fullest case needs, and each finds
- * its group. Results are cut into tiles of PL_TILE x PL_TILE; every sum over k is made
- * by one thread or tensor core in order. */
+ * its group. Results are cut into tiles of PL_TILE rows; every sum over k is made by
+ * one thread or tensor core in order. */
 #ifndef PL_GPU_CUDA_GROUPS_CUH
 #define PL_GPU_CUDA_GROUPS_CUH
 
@@ -19,6 +19,7 @@ struct groups {
     const float *bias;
     void *c;
     int slots, across; /* tiles of rows, or of out (dW), at most; tiles of columns */
+    int width;         /* columns of a tile */
 };
 
 /* A tile of the result. */
@@ -86,23 +87,24 @@ static __device__ inline bool groups_tile(const struct groups &p, struct tile *t
         t->rows = end - t->first;
         t->row = inside % p.slots * PL_TILE;
         t->end = p.out;
-        t->column = inside / p.slots * PL_TILE;
+        t->column = inside / p.slots * p.width;
         return t->rows > 0;
     }
     groups_find(p.g, block / band * PL_BAND + block % PL_BAND, PL_TILE, &t->group,
                 &t->row, &t->end);
-    t->column = block % band / PL_BAND * PL_TILE;
+    t->column = block % band / PL_BAND * p.width;
     return t->row < t->end;
 }
 
 /* The arguments, and how many blocks. */
 static inline struct groups groups_of(enum pl_product which, const struct pl_groups *g,
                                       int in, int out, const void *a, const void *b,
-                                      const float *bias, void *c, unsigned *blocks)
+                                      const float *bias, void *c, int width,
+                                      unsigned *blocks)
 {
-    struct groups p = {*g, in, out, a, b, g->stride, bias, c, 0, 0};
+    struct groups p = {*g, in, out, a, b, g->stride, bias, c, 0, 0, width};
     const int columns = which == PL_PRODUCT_Y ? out : in;
-    p.across = (columns + PL_TILE - 1) / PL_TILE;
+    p.across = (columns + width - 1) / width;
     p.slots = g->rows / PL_TILE + g->n;
     if (which == PL_PRODUCT_DW) {
         p.slots = (out + PL_TILE - 1) / PL_TILE;

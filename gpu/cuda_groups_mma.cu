@@ -1,11 +1,13 @@
 /* cuda: products of rows in groups in bf16 on tensor cores (mma.sync), sums in float. A
- * block of four warps makes 128 x 128 results, a warp 64 x 64, over DEPTH of k at a
- * time; STAGES - 1 pairs of tiles of the factors are on their way (cp.async) while one
- * is multiplied. A tile's rows lie along k (DEPTH numbers: x and W of y, dy of dx) or
- * along its lines (128: W of dx, dy and x of dW), as in memory; ldmatrix transposes
- * where it must. Rows are chunks of 8 numbers, chunk c of row r where chunk c ^ (r % 8)
- * would be: 8 rows of a column of chunks, which ldmatrix reads at once, are in 8
- * different groups of banks.
+ * warp makes 64 x 64 results, a block 128 x 128 with two warps across or 128 x 256 with
+ * four, over DEPTH of k at a time; all but one of STAGES pairs of tiles of the factors
+ * are on their way (cp.async) while one is multiplied. A wide block asks for a byte
+ * from the L2 cache every 85 flops, a narrow one every 64, but two of those share a
+ * processor. A tile's rows lie along k (DEPTH numbers: x and W of y, dy of dx) or along
+ * its lines (W of dx, dy and x of dW), as in memory; ldmatrix transposes where it must.
+ * Rows are chunks of 8 numbers, chunk c of row r where chunk c ^ (r % 8) would be: 8
+ * rows of a column of chunks, which ldmatrix reads at once, are in 8 different groups
+ * of banks.
  *
  * Weights are rounded to bf16 before each use, those of groups that have rows: 6 bytes
  * an element. */
@@ -14,19 +16,29 @@
 
 using bf16 = __nv_bfloat16;
 
-constexpr int DEPTH = 64, STAGES = 3, WARPS = 4, THREADS = WARPS * (int)PL_WARP;
+constexpr int DEPTH = 64;
 constexpr int OWN = 64, DOWN = OWN / 16,
               RIGHT = OWN / 8; /* of a warp: rows, in matrices */
-constexpr int TILE = PL_TILE * DEPTH, BYTES = STAGES * 2 * TILE * (int)sizeof(bf16);
 
-/* Begin to copy a tile: `lines` of `depth` numbers along k, ALONG in a row of memory,
- * rows ld apart; zeros elsewhere. */
-template <bool ALONG>
+/* A kind of product by blocks with so many warps across. */
+template <enum pl_product WHICH, int WARPS_ACROSS> struct kind {
+    static constexpr bool A_ALONG = WHICH != PL_PRODUCT_DW;
+    static constexpr bool B_ALONG = WHICH == PL_PRODUCT_Y;
+    static constexpr int ACROSS = WARPS_ACROSS, THREADS = 2 * ACROSS * (int)PL_WARP;
+    static constexpr int A_LINES = PL_TILE, B_LINES = ACROSS * OWN;
+    static constexpr int STAGES = ACROSS == 2 ? 3 : 4, BLOCKS = ACROSS == 2 ? 2 : 1;
+    static constexpr int A_TILE = A_LINES * DEPTH, TILES = A_TILE + B_LINES * DEPTH;
+    static constexpr int BYTES = STAGES * TILES * (int)sizeof(bf16);
+};
+
+/* Begin to copy a tile of LINES: `lines` of `depth` numbers along k, ALONG in a row of
+ * memory, rows ld apart; zeros elsewhere. */
+template <bool ALONG, int LINES, int THREADS>
 static __device__ inline void load_tile(bf16 *tile, const bf16 *x, int ld, int lines,
                                         int depth)
 {
-    constexpr int CHUNKS = (ALONG ? DEPTH : PL_TILE) / 8, STEP = THREADS / CHUNKS;
-    constexpr int ROWS = ALONG ? PL_TILE : DEPTH;
+    constexpr int CHUNKS = (ALONG ? DEPTH : LINES) / 8, STEP = THREADS / CHUNKS;
+    constexpr int ROWS = ALONG ? LINES : DEPTH;
     static_assert(STEP % 8 == 0 && ROWS % STEP == 0, "whole steps, one swizzle");
     const int chunk = (int)threadIdx.x % CHUNKS, row = (int)threadIdx.x / CHUNKS;
     const int rows = 8 * chunk < (ALONG ? depth : lines) ? ALONG ? lines : depth : 0;
@@ -39,29 +51,30 @@ static __device__ inline void load_tile(bf16 *tile, const bf16 *x, int ld, int l
 
 /* Where a lane's row for ldmatrix is in the 16 lines from `line` on (a multiple of 64),
  * first 16 of k. LEFT: the matrices of a first factor, 8 lines below 8 lines first. */
-template <bool ALONG, bool LEFT> static __device__ inline int lane_at(int line)
+template <bool ALONG, int LINES, bool LEFT>
+static __device__ inline int lane_at(int line)
 {
     const int lane = pl_lane(), half = lane / 8 % 2, other = lane / 16;
     const int row = lane % 8 + 8 * (LEFT == ALONG ? half : other);
     const int chunk = LEFT == ALONG ? other : half;
     const int at = 8 * (chunk ^ row % 8);
-    return ALONG ? (line + row) * DEPTH + at : row * PL_TILE + line + at;
+    return ALONG ? (line + row) * DEPTH + at : row * LINES + line + at;
 }
 
 /* The four matrices of 16 lines from 16 i on, 16 of k from 16 k on: the swizzle is
  * within 8 chunks. */
-template <bool ALONG>
+template <bool ALONG, int LINES>
 static __device__ inline void load_matrices(unsigned x[4], const bf16 *tile, int at,
                                             int i, int k)
 {
     if (ALONG)
         pl_ldmatrix(x, tile + (at ^ 16 * k) + 16 * i * DEPTH);
     else
-        pl_ldmatrix_trans(x, tile + (at ^ 16 * i) + 16 * k * PL_TILE);
+        pl_ldmatrix_trans(x, tile + (at ^ 16 * i) + 16 * k * LINES);
 }
 
 /* c += the warp's part of a b. */
-template <bool A_ALONG, bool B_ALONG>
+template <class K>
 static __device__ inline void multiply(float c[DOWN][RIGHT][4], const bf16 *a,
                                        const bf16 *b, int a_at, int b_at)
 {
@@ -69,10 +82,11 @@ static __device__ inline void multiply(float c[DOWN][RIGHT][4], const bf16 *a,
     for (int k = 0; k < DEPTH / 16; k++) {
         unsigned x[DOWN][4], y[4];
 #pragma unroll
-        for (int i = 0; i < DOWN; i++) load_matrices<A_ALONG>(x[i], a, a_at, i, k);
+        for (int i = 0; i < DOWN; i++)
+            load_matrices<K::A_ALONG, K::A_LINES>(x[i], a, a_at, i, k);
 #pragma unroll
         for (int j = 0; j < RIGHT / 2; j++) {
-            load_matrices<B_ALONG>(y, b, b_at, j, k);
+            load_matrices<K::B_ALONG, K::B_LINES>(y, b, b_at, j, k);
 #pragma unroll
             for (int i = 0; i < DOWN; i++) {
                 pl_mma(c[i][2 * j], x[i], y[0], y[1]);
@@ -160,41 +174,44 @@ static __device__ inline struct factors factors_of(const struct groups &p,
 }
 
 /* Begin to copy both tiles of step `step`, none beyond the last. */
-template <bool A_ALONG, bool B_ALONG>
+template <class K>
 static __device__ inline void load_step(const struct factors &f, bf16 *tiles, int step)
 {
     const int left = f.depth - step * DEPTH;
     const size_t at = (size_t)step * DEPTH;
     if (left > 0) {
-        bf16 *to = tiles + step % STAGES * 2 * TILE;
-        load_tile<A_ALONG>(to, f.a + at * (size_t)(A_ALONG ? 1 : f.a_ld), f.a_ld,
-                           f.a_lines, left);
-        load_tile<B_ALONG>(to + TILE, f.b + at * (size_t)(B_ALONG ? 1 : f.b_ld), f.b_ld,
-                           f.b_lines, left);
+        bf16 *to = tiles + step % K::STAGES * K::TILES;
+        load_tile<K::A_ALONG, K::A_LINES, K::THREADS>(
+            to, f.a + at * (size_t)(K::A_ALONG ? 1 : f.a_ld), f.a_ld, f.a_lines, left);
+        load_tile<K::B_ALONG, K::B_LINES, K::THREADS>(
+            to + K::A_TILE, f.b + at * (size_t)(K::B_ALONG ? 1 : f.b_ld), f.b_ld,
+            f.b_lines, left);
     }
     pl_copy_commit();
 }
 
-template <enum pl_product WHICH>
-static __global__ void __launch_bounds__(THREADS, 2) groups_kernel(struct groups p)
+template <enum pl_product WHICH, int ACROSS>
+static __global__ void __launch_bounds__(kind<WHICH, ACROSS>::THREADS,
+                                         kind<WHICH, ACROSS>::BLOCKS)
+    groups_kernel(struct groups p)
 {
-    constexpr bool A_ALONG = WHICH != PL_PRODUCT_DW, B_ALONG = WHICH == PL_PRODUCT_Y;
-    PL_SHARED(bf16, tiles); /* (STAGES, 2, TILE) */
+    using K = kind<WHICH, ACROSS>;
+    PL_SHARED(bf16, tiles); /* (STAGES, TILES): first a's, then b's */
     struct tile t = {};
     if (!groups_tile<WHICH>(p, &t)) return;
     const struct factors f = factors_of<WHICH>(p, t);
-    const int down = pl_warp() / 2 * OWN, right = pl_warp() % 2 * OWN;
-    const int a_at = lane_at<A_ALONG, true>(down);
-    const int b_at = lane_at<B_ALONG, false>(right);
+    const int down = pl_warp() / ACROSS * OWN, right = pl_warp() % ACROSS * OWN;
+    const int a_at = lane_at<K::A_ALONG, K::A_LINES, true>(down);
+    const int b_at = lane_at<K::B_ALONG, K::B_LINES, false>(right);
     float c[DOWN][RIGHT][4] = {};
 #pragma unroll
-    for (int s = 0; s < STAGES - 1; s++) load_step<A_ALONG, B_ALONG>(f, tiles, s);
+    for (int s = 0; s < K::STAGES - 1; s++) load_step<K>(f, tiles, s);
     for (int s = 0; s * DEPTH < f.depth; s++) {
-        const bf16 *a = tiles + s % STAGES * 2 * TILE;
-        pl_copy_wait_but<STAGES - 2>();
+        const bf16 *a = tiles + s % K::STAGES * K::TILES;
+        pl_copy_wait_but<K::STAGES - 2>();
         __syncthreads(); /* all see tiles s, and nobody reads those before any more */
-        load_step<A_ALONG, B_ALONG>(f, tiles, s + STAGES - 1);
-        multiply<A_ALONG, B_ALONG>(c, a, a + TILE, a_at, b_at);
+        load_step<K>(f, tiles, s + K::STAGES - 1);
+        multiply<K>(c, a, a + K::A_TILE, a_at, b_at);
     }
     pl_copy_wait();
     __syncthreads();
@@ -251,23 +268,37 @@ bool pl_cuda_groups_takes(enum pl_product which, const struct pl_groups *g, int 
            (!dw || ((uintptr_t)b % 16 == 0 && g->stride % 2 == 0));
 }
 
+template <enum pl_product WHICH, int ACROSS>
+static int launch(const struct pl_groups *g, int in, int out, const void *a,
+                  const void *b, size_t b_stride, const float *bias, void *c)
+{
+    using K = kind<WHICH, ACROSS>;
+    unsigned blocks;
+    struct groups p = groups_of(WHICH, g, in, out, a, b, bias, c, K::B_LINES, &blocks);
+    p.b_stride = b_stride;
+    auto *kernel = groups_kernel<WHICH, ACROSS>;
+    int rc = pl_cuda_shared((const void *)kernel, K::BYTES, "product_groups");
+    if (rc) return rc;
+    PL_LAUNCH(kernel, blocks, K::THREADS, K::BYTES, p);
+    return pl_cuda_launched("product_groups");
+}
+
 int pl_cuda_groups_mma(enum pl_product which, const struct pl_groups *g, int in,
                        int out, const float *a, const float *b, const float *bias,
                        float *c)
 {
     const size_t n = (size_t)in * (size_t)out;
+    const int narrow = ((which == PL_PRODUCT_Y ? out : in) + PL_TILE - 1) / PL_TILE;
+    const bool wide = narrow % 2 == 0 || narrow > 8; /* a half tile in vain at most */
     const void *right = b;
-    unsigned blocks;
     if (!g->rows || !n) return 0;
     int rc = which == PL_PRODUCT_DW ? 0 : rounded(g, n, b, &right);
     if (rc) return rc;
-    struct groups p = groups_of(which, g, in, out, a, right, bias, c, &blocks);
-    p.b_stride = n;
-    auto *kernel = which == PL_PRODUCT_Y    ? groups_kernel<PL_PRODUCT_Y>
-                   : which == PL_PRODUCT_DX ? groups_kernel<PL_PRODUCT_DX>
-                                            : groups_kernel<PL_PRODUCT_DW>;
-    rc = pl_cuda_shared((const void *)kernel, BYTES, "product_groups");
-    if (rc) return rc;
-    PL_LAUNCH(kernel, blocks, THREADS, BYTES, p);
-    return pl_cuda_launched("product_groups");
+    auto *to = which == PL_PRODUCT_Y
+                   ? wide ? launch<PL_PRODUCT_Y, 4> : launch<PL_PRODUCT_Y, 2>
+               : which == PL_PRODUCT_DX
+                   ? wide ? launch<PL_PRODUCT_DX, 4> : launch<PL_PRODUCT_DX, 2>
+               : wide ? launch<PL_PRODUCT_DW, 4>
+                      : launch<PL_PRODUCT_DW, 2>;
+    return to(g, in, out, a, right, n, bias, c);
 }

@@ -22,8 +22,9 @@ static const struct groups_case cases[] = {
     {33, 18, 1, 3, {0, 0, 40}},
     {8, 16, 8, 5, {127, 128, 0, 129, 1}},
     {264, 72, 4, 2, {9, 3}},
-    {72, 136, 3, 6, {64, 0, 3, 150, 0, 61}},
-    {24, 72, 8, 2, {0, 270}},
+    {136, 264, 4, 2, {3, 9}},
+    {72, 136, 3, 4, {64, 0, 150, 3}},
+    {136, 72, 8, 2, {0, 270}},
     {8, 8, 8, GROUPS, {0, 1, 0, 33, 2}},
     {40, 130, 2, 3, {131, 0, 2}},
 };
@@ -151,8 +152,7 @@ void check_product_groups(struct trial *t)
 {
     for (int i = 0; i < CASES; i++) {
         struct groups g = groups_new(t, &cases[i]);
-        rows_one(t, &g, false, false);
-        rows_one(t, &g, false, true);
+        rows_one(t, &g, false, i % 3 != 1);
         rows_one(t, &g, true, false);
         gradient_one(t, &g, false);
         groups_free(&g);

@@ -222,7 +222,7 @@ planted 'a product leaves out its bias' cuda_product.cu \
 planted 'groups: no barrier after tiles have come' cuda_groups_mma.cu \
     '/__syncthreads(); .. all see/d'
 planted 'groups: the tiles of a step may still be on their way' cuda_groups_mma.cu \
-    's/<STAGES - 2>/<STAGES - 1>/'
+    's/<K::STAGES - 2>/<K::STAGES - 1>/'
 planted 'groups: a group has no tile for the rows behind an edge' cuda_groups.cuh \
     's/end_row \/ step + e : e/end_row \/ step + e - (end_row > step) : e/'
 planted 'groups: rows of other groups are in a gradient' cuda_groups_mma.cu \

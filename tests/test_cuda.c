@@ -265,6 +265,7 @@ static int probe(void)
 
 static void fill(TCase *all)
 {
+    tcase_set_timeout(all, 60); /* fibers on a busy machine */
     tcase_add_loop_test(all, conforms, 0, n_ops());
     tcase_add_loop_test(all, conforms_in_bf16, 0, n_ops());
     tcase_add_loop_test(all, conforms_in_tf32, 0, n_ops());
