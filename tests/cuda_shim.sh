@@ -121,7 +121,9 @@ ok $? 'mixtures of experts agree with ref, and their stages are captured and rep
 # tools/gpu-check, all of it that needs no GPU, with this plugin in the place of nvcc's.
 mkdir -p "$work/state/pack"
 printf '#!/bin/sh\nexec "%s" "$@"\n' "$PIPELAG" >"$work/state/pack/pipelag"
-printf '#!/bin/sh\nexec "%s" "$@"\n' "$PWD/tests/test_cuda" >"$work/state/pack/test_cuda"
+for test in test_cuda test_moe; do
+    printf '#!/bin/sh\nexec "%s" "$@"\n' "$PWD/tests/$test" >"$work/state/pack/$test"
+done
 chmod +x "$work"/state/pack/*
 echo test >"$work/state/pack/commit"
 gpu_check() {
