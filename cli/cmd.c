@@ -17,6 +17,13 @@ int pl_cmd_fail(int code)
     return pl_exit_status(code);
 }
 
+void pl_cmd_argument(struct argp_state *state, const char *what, char *arg,
+                     const char **out)
+{
+    if (*out) argp_error(state, "one %s is expected, '%s' is a second", what, arg);
+    *out = arg;
+}
+
 int pl_cmd_output(const char *path, bool force)
 {
     struct stat st;
@@ -151,4 +158,10 @@ void pl_cmd_settings_free(struct pl_cmd_settings *settings)
 {
     free(settings->settings);
     *settings = (struct pl_cmd_settings){0};
+}
+
+int pl_cmd_end(struct pl_cmd_settings *settings, int code)
+{
+    pl_cmd_settings_free(settings);
+    return code < 0 ? pl_cmd_fail(code) : 0;
 }

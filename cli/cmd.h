@@ -39,6 +39,10 @@ int pl_cmd_fail(int code);
 /* Tell the configuration which schedules, devices, ... there are (cli/families.c). */
 void pl_cmd_register_families(void);
 
+/* The only argument of a command, such as FILE; a second one ends it with status 2. */
+void pl_cmd_argument(struct argp_state *state, const char *what, char *arg,
+                     const char **out);
+
 /* May an output be written at path? A regular file that exists needs force, the folder
  * must be there: asked before long work. Errors: PL_EUSAGE, PL_EIO. */
 int pl_cmd_output(const char *path, bool force);
@@ -79,5 +83,8 @@ int pl_cmd_settings_config(const struct pl_cmd_settings *settings, const char *f
 char *pl_cmd_settings_line(const struct pl_cmd_settings *settings, const char *command,
                            const char *file);
 void pl_cmd_settings_free(struct pl_cmd_settings *settings);
+/* The end of a command: frees its settings; returns its exit status, having printed the
+ * error of a code below 0. */
+int pl_cmd_end(struct pl_cmd_settings *settings, int code);
 
 #endif

@@ -131,6 +131,5 @@ int pl_cmd_calibrate(int argc, char **argv)
     struct arguments arguments = {0};
     argp_parse(&argp, argc, argv, 0, NULL, &arguments);
     int code = calibrate(&arguments);
-    pl_cmd_settings_free(&arguments.settings);
-    return code ? pl_cmd_fail(code) : 0;
+    return pl_cmd_end(&arguments.settings, code);
 }

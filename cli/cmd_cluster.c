@@ -50,8 +50,7 @@ static error_t parse(int option, char *arg, struct argp_state *state)
         pl_cmd_settings_add(&args->settings, "cluster.levels", arg, "--levels");
         return 0;
     case ARGP_KEY_ARG:
-        if (args->name) argp_error(state, "more than one PRESET or FILE: %s", arg);
-        args->name = arg;
+        pl_cmd_argument(state, "PRESET or FILE", arg, &args->name);
         return 0;
     default:
         return ARGP_ERR_UNKNOWN;
@@ -200,6 +199,5 @@ int pl_cmd_cluster(int argc, char **argv)
         }
     }
     pl_config_free(config);
-    pl_cmd_settings_free(&args.settings);
-    return code ? pl_cmd_fail(code) : 0;
+    return pl_cmd_end(&args.settings, code);
 }

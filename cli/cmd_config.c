@@ -36,8 +36,7 @@ static error_t parse(int option, char *arg, struct argp_state *state)
         arguments->show = option;
         return 0;
     case ARGP_KEY_ARG:
-        if (arguments->file) argp_error(state, "more than one FILE: %s", arg);
-        arguments->file = arg;
+        pl_cmd_argument(state, "FILE", arg, &arguments->file);
         return 0;
     default:
         return ARGP_ERR_UNKNOWN;
@@ -119,6 +118,5 @@ int pl_cmd_config(int argc, char **argv)
     struct arguments arguments = {0};
     argp_parse(&argp, argc, argv, 0, NULL, &arguments);
     int code = show(&arguments);
-    pl_cmd_settings_free(&arguments.settings);
-    return code < 0 ? pl_cmd_fail(code) : 0;
+    return pl_cmd_end(&arguments.settings, code);
 }

@@ -36,8 +36,7 @@ static error_t parse(int option, char *arg, struct argp_state *state)
         a->json = true;
         return 0;
     case ARGP_KEY_ARG:
-        if (a->model) argp_error(state, "more than one model: %s", arg);
-        a->model = arg;
+        pl_cmd_argument(state, "MODEL", arg, &a->model);
         return 0;
     default:
         return ARGP_ERR_UNKNOWN;
@@ -166,6 +165,5 @@ int pl_cmd_model(int argc, char **argv)
     struct arguments a = {0};
     argp_parse(&argp, argc, argv, 0, NULL, &a);
     int rc = a.model ? show(&a) : list(a.json);
-    pl_cmd_settings_free(&a.settings);
-    return rc < 0 ? pl_cmd_fail(rc) : 0;
+    return pl_cmd_end(&a.settings, rc);
 }

@@ -57,8 +57,7 @@ static error_t parse(int option, char *arg, struct argp_state *state)
         a->json = true;
         return 0;
     case ARGP_KEY_ARG:
-        if (a->file) argp_error(state, "one FILE is expected, '%s' is a second", arg);
-        a->file = arg;
+        pl_cmd_argument(state, "FILE", arg, &a->file);
         return 0;
     default:
         return ARGP_ERR_UNKNOWN;
@@ -201,6 +200,5 @@ int pl_cmd_profile(int argc, char **argv)
         code = pl_cmd_settings_config(&arguments.settings, arguments.file, &config);
     if (!code) code = profile_arm(&arguments, config);
     pl_config_free(config);
-    pl_cmd_settings_free(&arguments.settings);
-    return code ? pl_cmd_fail(code) : 0;
+    return pl_cmd_end(&arguments.settings, code);
 }

@@ -105,9 +105,7 @@ static error_t parse(int option, char *arg, struct argp_state *state)
         pl_cmd_settings_add(&args->settings, "train.device", arg, "--device");
         return 0;
     case ARGP_KEY_ARG:
-        if (args->file)
-            argp_error(state, "one FILE is expected, '%s' is a second", arg);
-        args->file = arg;
+        pl_cmd_argument(state, "FILE", arg, &args->file);
         return 0;
     case ARGP_KEY_END:
         if (!args->output && !args->dry)

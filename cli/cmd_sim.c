@@ -90,8 +90,7 @@ static error_t parse(int option, char *arg, struct argp_state *state)
             args->code = pl_cmd_int("--width", arg, 20, 10000, &args->width);
         return 0;
     case ARGP_KEY_ARG:
-        if (args->file) argp_error(state, "more than one FILE: %s", arg);
-        args->file = arg;
+        pl_cmd_argument(state, "FILE", arg, &args->file);
         return 0;
     default:
         return ARGP_ERR_UNKNOWN;
@@ -223,6 +222,5 @@ int pl_cmd_sim(int argc, char **argv)
     if (!code) code = pl_cmd_settings_config(&args.settings, args.file, &config);
     if (!code) code = simulate(&args, config);
     pl_config_free(config);
-    pl_cmd_settings_free(&args.settings);
-    return code ? pl_cmd_fail(code) : 0;
+    return pl_cmd_end(&args.settings, code);
 }

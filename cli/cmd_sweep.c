@@ -79,9 +79,7 @@ static error_t parse(int option, char *arg, struct argp_state *state)
         args->json = true;
         return 0;
     case ARGP_KEY_ARG:
-        if (args->file)
-            argp_error(state, "one FILE is expected, '%s' is a second", arg);
-        args->file = arg;
+        pl_cmd_argument(state, "FILE", arg, &args->file);
         return 0;
     case ARGP_KEY_NO_ARGS:
         argp_error(state, "FILE is missing: a configuration with `sweep:`, or RESULT");

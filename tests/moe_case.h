@@ -3,25 +3,17 @@
 #ifndef PL_TESTS_MOE_CASE_H
 #define PL_TESTS_MOE_CASE_H
 
-#include "sim/model.h"
+#include "tests/model_case.h"
 
 enum { EXPERTS = 6, KINDS = 4 };
 
 static inline struct pl_model kind(int i)
 {
-    struct pl_model m = {.layers = 4,
-                         .hidden = 32,
-                         .heads = 4,
-                         .kv_heads = 2,
-                         .head_dim = 8,
-                         .ffn = 44,
-                         .vocab = 67,
-                         .rope_theta = 1e4,
-                         .norm_eps = 1e-5,
-                         .experts = EXPERTS,
-                         .experts_per_token = 2,
-                         .expert_ffn = 20,
-                         .aux_loss = 0.01};
+    struct pl_model m = model_case();
+    m.experts = EXPERTS;
+    m.experts_per_token = 2;
+    m.expert_ffn = 20;
+    m.aux_loss = 0.01;
     m.qk_norm = i == 0 ? PL_QK_FULL : PL_QK_NONE;
     m.z_loss = i == 0 ? 0.001 : 0;
     m.shared_ffn = i == 1 || i == 2 ? 24 : 0;

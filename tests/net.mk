@@ -2,7 +2,7 @@
 test_scripts += tests/cli_models.sh
 test_programs += tests/test_net tests/test_net_gradient \
   tests/test_net_params tests/test_net_blocks tests/test_moe tests/test_moe_run
-tests_test_net_SOURCES = tests/test_net.c tests/net_fixture.c tests/net_fixture.h
+tests_test_net_SOURCES = tests/test_net.c tests/model_case.h tests/net_fixture.c tests/net_fixture.h
 tests_test_net_blocks_SOURCES = tests/test_net_blocks.c tests/net_fixture.c \
   tests/net_fixture.h
 tests_test_moe_SOURCES = tests/test_moe.c tests/moe_case.h tests/net_fixture.c tests/net_fixture.h

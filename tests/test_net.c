@@ -7,23 +7,14 @@
 
 #include "base/err.h"
 #include "tests/runner.h"
+#include "tests/model_case.h"
 #include "tests/net_fixture.h"
 
 enum { B = 2, T = 5 };
 
-static const struct pl_model four_layers = {.layers = 4,
-                                            .hidden = 32,
-                                            .heads = 4,
-                                            .kv_heads = 2,
-                                            .head_dim = 8,
-                                            .ffn = 44,
-                                            .vocab = 67,
-                                            .rope_theta = 1e4,
-                                            .norm_eps = 1e-5};
-
-static struct pl_model with_tied(const struct pl_model *model, bool tied)
+static struct pl_model with_tied(bool tied)
 {
-    struct pl_model m = *model;
+    struct pl_model m = model_case();
     m.tied = tied;
     return m;
 }
@@ -31,7 +22,7 @@ static struct pl_model with_tied(const struct pl_model *model, bool tied)
 START_TEST(tables_are_consistent)
 {
     for (int P = 1; P <= 4; P++) {
-        struct pl_model model = with_tied(&four_layers, _i);
+        struct pl_model model = with_tied(_i);
         struct fixture f;
         fixture_open(&f, &pl_device_ref, &model, P, B, T);
         size_t total = 0;
@@ -90,7 +81,7 @@ END_TEST
  */
 START_TEST(stages_do_not_change_bits)
 {
-    struct pl_model model = with_tied(&four_layers, _i);
+    struct pl_model model = with_tied(_i);
     struct fixture one, many;
     fixture_open(&one, &pl_device_ref, &model, 1, B, T);
     double loss = fixture_gradient(&one, 1);
@@ -134,14 +125,15 @@ static void check_sd(const struct fixture *f, const char *name, double sd)
 START_TEST(initial_weights)
 {
     struct fixture f;
-    fixture_open(&f, &pl_device_ref, &four_layers, 2, B, T);
+    const struct pl_model model = model_case();
+    fixture_open(&f, &pl_device_ref, &model, 2, B, T);
     check_sd(&f, "model.embed_tokens.weight", 0.02);
     check_sd(&f, "model.layers.3.self_attn.k_proj.weight", 0.02);
     check_sd(&f, "model.layers.2.self_attn.o_proj.weight", 0.02 / sqrt(8));
     check_sd(&f, "model.layers.1.mlp.down_proj.weight", 0.02 / sqrt(8));
     int i = fixture_find(&f, "model.norm.weight");
     float *gain = fixture_get(&f, f.weights, i);
-    for (int k = 0; k < four_layers.hidden; k++) ck_assert(gain[k] == 1);
+    for (int k = 0; k < model.hidden; k++) ck_assert(gain[k] == 1);
     free(gain);
     int q = fixture_find(&f, "model.layers.0.mlp.up_proj.weight");
     float *a = fixture_get(&f, f.weights, q);
@@ -158,7 +150,7 @@ END_TEST
  * is ln V within s^2/2 + 4 s: few rows, so not averaged. */
 START_TEST(loss_starts_at_uniform)
 {
-    struct pl_model model = with_tied(&four_layers, _i);
+    struct pl_model model = with_tied(_i);
     struct fixture f;
     fixture_open(&f, &pl_device_ref, &model, 2, B, T);
     double s = 0.02 * sqrt(model.hidden);
@@ -171,7 +163,8 @@ END_TEST
 START_TEST(gradients_add_up)
 {
     struct fixture f;
-    fixture_open(&f, &pl_device_ref, &four_layers, 2, B, T);
+    const struct pl_model model = model_case();
+    fixture_open(&f, &pl_device_ref, &model, 2, B, T);
     double whole = fixture_gradient(&f, 1), half[B];
     int i = fixture_find(&f, "model.layers.1.self_attn.v_proj.weight");
     size_t n = pl_param_size(&f.p->params[i]);
@@ -327,7 +320,7 @@ START_TEST(devices_agree)
     if (rc == PL_ENODEV) return; /* no such hardware here */
     ck_assert_msg(rc == 0, "%s", pl_error_text());
     compare(device, &tiny, B, T);
-    struct pl_model tied = with_tied(&four_layers, true);
+    struct pl_model tied = with_tied(true);
     compare(device, &tied, 3, 33);
 }
 END_TEST

@@ -7,29 +7,17 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "tests/model_case.h"
 #include "tests/net_fixture.h"
 #include "tests/runner.h"
 
 enum { B = 3, T = 9 };
 
-static struct pl_model base_model(void)
-{
-    return (struct pl_model){.layers = 4,
-                             .hidden = 32,
-                             .heads = 4,
-                             .kv_heads = 2,
-                             .head_dim = 8,
-                             .ffn = 44,
-                             .vocab = 67,
-                             .rope_theta = 1e4,
-                             .norm_eps = 1e-5};
-}
-
 /* GPT-2, Qwen2, Qwen3, OLMoE without experts, StarCoder2-like, LayerNorm without bias.
  */
 static struct pl_model kind(int i)
 {
-    struct pl_model m = base_model();
+    struct pl_model m = model_case();
     m.tied = i == 0 || i == 1;
     m.norm = i == 0 || i > 3 ? PL_NORM_LAYER : PL_NORM_RMS;
     m.mlp = i == 0 || i == 4 ? PL_MLP_GELU : PL_MLP_SWIGLU;
@@ -172,7 +160,7 @@ START_TEST(ways_to_start)
         {PL_INIT_TRUNCATED, 0.02, 0.02 * 0.98658, 0.02 * 0.98658},
         {PL_INIT_WIDTH, 0.02, 0.17677670, 0.17677670 / 2.8284271},
     };
-    struct pl_model model = base_model();
+    struct pl_model model = model_case();
     model.init = ways[_i].init;
     model.init_std = ways[_i].std;
     struct fixture f;
