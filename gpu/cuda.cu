@@ -242,10 +242,15 @@ int pl_cuda_scratch(size_t bytes, void **at)
 
 int pl_cuda_shared(const void *kernel, size_t bytes, const char *what)
 {
-    return pl_cuda_check(
-        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                             (int)bytes),
-        what);
+    cudaError_t status = cudaFuncSetAttribute(
+        kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes);
+    if (status != cudaErrorInvalidValue) return pl_cuda_check(status, what);
+    cudaGetLastError();
+    return pl_cuda.host->fail(
+        PL_EUNSUP,
+        "device cuda: %s needs %zu KiB of shared memory a block, more than this GPU "
+        "has (A100: 163, H100: 227)",
+        what, (bytes + 1023) >> 10);
 }
 
 static struct pl_device device_tf32, device_bf16;

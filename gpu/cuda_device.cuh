@@ -97,7 +97,7 @@ int pl_cuda_keep(struct pl_kept *kept, size_t bytes);
 /* The operation's scratch: until the next operation. */
 int pl_cuda_scratch(size_t bytes, void **at);
 /* Let a kernel have this much dynamic shared memory: more than 48 KiB must be asked
- * for. */
+ * for. Errors: PL_EUNSUP: more than the GPU has. */
 int pl_cuda_shared(const void *kernel, size_t bytes, const char *what);
 
 /* cuda_rows.cu: first[c] = a (sum of partial (parts, columns), in order) + b first[c],

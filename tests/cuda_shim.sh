@@ -88,6 +88,9 @@ SHIM_DEVICES=0 refused 'no GPU (driver for CUDA 13.0, built for CUDA 13.0)'
 ok $? 'no GPU: one line with the versions'
 SHIM_OLD_GPU=80 refused 'has no code for sm_80; configure CUDA_ARCH=sm_80'
 ok $? 'a GPU that the code was not compiled for'
+! SHIM_SHARED_KIB=99 flash "$work/plugin" &&
+    grep -q 'attention_back needs 129 KiB of shared memory a block' "$work/plugin/out"
+ok $? 'a GPU with less shared memory'
 # in_order SUITE ORDER: of the threads of a block.
 in_order() {
     mkdir "$work/$1.$2" && cp "$work"/plugin/*.o "$work/$1.$2" &&

@@ -231,11 +231,13 @@ static inline cudaError_t cudaGetDeviceProperties(cudaDeviceProp *p, int)
     *p = {"CPU fibers", 0, arch / 10, arch % 10, 1};
     return cudaSuccess;
 }
-/* A block has 227 KiB on sm_90. */
+/* A block has 227 KiB on sm_90, SHIM_SHARED_KIB on another. */
 static inline cudaError_t cudaFuncSetAttribute(const void *kernel, cudaFuncAttribute,
                                                int bytes)
 {
-    if (bytes < 0 || bytes > 227 << 10) return cudaErrorInvalidValue;
+    const char *given = getenv("SHIM_SHARED_KIB");
+    const int most = (given ? atoi(given) : 227) << 10;
+    if (bytes < 0 || bytes > most) return cudaErrorInvalidValue;
     shim::shared_allowed[kernel] = (size_t)bytes;
     return cudaSuccess;
 }
