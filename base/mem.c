@@ -15,13 +15,14 @@
 
 static _Noreturn void die(size_t count, size_t size, const char *file, int line)
 {
-    if (count == SIZE_MAX) /* asked for by other means, and not there */
-        fprintf(stderr, "pipelag: out of memory: %zu bytes at %s:%d\n", size, file,
-                line);
-    else
-        fprintf(stderr, "pipelag: out of memory: %zu x %zu bytes at %s:%d\n", count,
-                size, file, line);
+    fprintf(stderr, "pipelag: out of memory: %zu x %zu bytes at %s:%d\n", count, size,
+            file, line);
     exit(1);
+}
+
+void pl_out_of_memory_at(size_t bytes, const char *file, int line)
+{
+    die(1, bytes, file, line);
 }
 
 void *pl_alloc_at(size_t count, size_t size, const char *file, int line)

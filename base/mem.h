@@ -13,6 +13,11 @@
 /* count * size bytes, zeroed; overflow of the product is fatal too. */
 void *pl_alloc_at(size_t count, size_t size, const char *file, int line);
 
+/* The same end for bytes that were asked for by other means. */
+#define pl_out_of_memory(bytes) pl_out_of_memory_at((bytes), __FILE__, __LINE__)
+__attribute__((noreturn)) void pl_out_of_memory_at(size_t bytes, const char *file,
+                                                   int line);
+
 /* Resize old (may be NULL) to count * size bytes; new bytes are not set. */
 void *pl_grow_at(void *old, size_t count, size_t size, const char *file, int line);
 

@@ -47,7 +47,7 @@ float *pl_host_scratch(size_t floats)
         pl_hostmem_release(s->block);
         void *block;
         if (pl_hostmem_alloc(bytes < SCRATCH ? SCRATCH : bytes, &block))
-            block = pl_alloc(SIZE_MAX, bytes); /* does not return */
+            pl_out_of_memory(bytes);
         s->block = block;
         s->floats = (bytes < SCRATCH ? SCRATCH : bytes) / sizeof(float);
     }

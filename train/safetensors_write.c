@@ -52,7 +52,7 @@ static void put_header(struct pl_tensor_file *w, const struct pl_tensor_note *no
     uint64_t at = 0;
     struct pl_json json;
     FILE *memory = open_memstream(&text, &n);
-    if (!memory) pl_alloc(SIZE_MAX, 2); /* fatal, with size and site */
+    if (!memory) pl_out_of_memory(BUFSIZ); /* of a stream */
     pl_json_open(&json, memory);
     json.one_line = true;
     pl_json_begin(&json, NULL, '{');
