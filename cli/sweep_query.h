@@ -44,8 +44,8 @@ struct pl_sweep_query {
 /* where: "bubble<0.1 and schedule.name=zb-*"; comparisons < <= > >= = != of a column
  * with a number, a duration, another column, or a text (a pattern with * and ?). sort:
  * "schedule.stages,-step_s", - for descending. A column goes by its name or label.
- * Either may be NULL. Columns that are asked for are shown in any case. Errors: PL_EUSAGE naming
- * the option; nearest column. */
+ * Either may be NULL. Columns that are asked for are shown in any case. Errors:
+ * PL_EUSAGE naming the option; nearest column. */
 int pl_sweep_query_new(struct pl_sweep_view *view, const char *where, const char *sort,
                        struct pl_sweep_query *out);
 void pl_sweep_query_free(struct pl_sweep_query *query);

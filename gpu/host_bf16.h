@@ -1,5 +1,5 @@
-/* Inside of the device `host` in bf16: gemm, the products, attention and
- * attention_back exist once for each kind of tiles, from the same text (host_bf16_gemm.h,
+/* Inside of the device `host` in bf16: gemm, the products, attention and attention_back
+ * exist once for each kind of tiles, from the same text (host_bf16_gemm.h,
  * host_bf16_attention.h); every other operation is host's own. */
 #ifndef PL_GPU_HOST_BF16_H
 #define PL_GPU_HOST_BF16_H

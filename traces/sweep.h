@@ -1,9 +1,9 @@
 /* The result columns of a sweep, one line each: X(name, unit, shown, long name). All
  * are real (NaN where a point has none); shown: in the text table, where some point has
  * it (0: no; above 1: left out where the width does not do, the largest first). A new
- * column is a line here and its value in
- * cli/sweep_point.c; the trace's schema, --where, --sort, CSV and JSON take it from
- * here. In the table /sweep of a trace they follow the swept keys. */
+ * column is a line here and its value in cli/sweep_point.c; the trace's schema,
+ * --where, --sort, CSV and JSON take it from here. In the table /sweep of a trace they
+ * follow the swept keys. */
 #ifndef PL_TRACES_SWEEP_H
 #define PL_TRACES_SWEEP_H
 

@@ -1,6 +1,7 @@
 /* Steps of one tensor and of all tensors of a stage. Small matrices leave threads idle
  * inside one product, so where the CPU computes, matrices of one shape are handed out
- * whole, each with the scratch of its slot; no operation's bits depend on the number of
+ * whole, each with the scratch of its slot, as long as that keeps all threads busy; the
+ * others are worked on one after another. No operation's bits depend on the number of
  * threads, nor on which tensors are worked on beside it. A device with memory of its
  * own gets the matrices of one shape as one batch of products instead. */
 #include <stdio.h>
@@ -121,8 +122,7 @@ static int next_alike(const struct pl_optim *o, const struct pl_param *params, i
  * them at once; where the CPU computes the first `shared` of them, the others one after
  * another. The rest is of the pool's parts and behind the lock: which tensor comes
  * next, which pieces of scratch are free, the first error (messages are their threads'
- * own).
- */
+ * own). */
 struct group {
     const struct pl_optim *o;
     const struct pl_optim_stage *s;
