@@ -269,13 +269,17 @@ static int route_back(const struct pl_routing *route, const float *logits,
 /* One warp a row. */
 template <class R, int N>
 static __global__ void combine_kernel(int rows, int n, int d, const int32_t *slot,
-                                      const float *w, const R *x, R *y)
+                                      const float *w, const R *x, const R *addend, R *y)
 {
     size_t r = pl_row();
     float sum[N], v[N];
     if (r >= (size_t)rows) return;
     for (int c = pl_lane() * N; c < d; c += PL_WARP * N) {
-        pl_get<N>(y + r * (size_t)d + c, sum);
+        if (addend)
+            pl_get<N>(addend + r * (size_t)d + c, sum);
+        else
+#pragma unroll
+            for (int i = 0; i < N; i++) sum[i] = 0;
         for (size_t e = r * (size_t)n; e < (r + 1) * (size_t)n; e++) {
             pl_get<N>(x + (size_t)slot[e] * (size_t)d + c, v);
             const float weight = w ? w[e] : 1;
@@ -288,11 +292,12 @@ static __global__ void combine_kernel(int rows, int n, int d, const int32_t *slo
 
 template <class R>
 static int combine(int rows, int n, int d, const int32_t *slot, const float *w,
-                   const float *x, float *y)
+                   const float *x, const float *addend, float *y)
 {
     if (!rows || !d) return 0;
-    PL_LAUNCH_WIDE(R, pl_wide<R>(d, x, y), combine_kernel, pl_row_blocks((size_t)rows),
-                   PL_BLOCK, 0, rows, n, d, slot, w, (const R *)x, (R *)y);
+    PL_LAUNCH_WIDE(R, pl_wide<R>(d, x, addend, y), combine_kernel,
+                   pl_row_blocks((size_t)rows), PL_BLOCK, 0, rows, n, d, slot, w,
+                   (const R *)x, (const R *)addend, (R *)y);
     return pl_cuda_launched("combine");
 }
 

@@ -12,7 +12,7 @@ extern "C" {
 
 /* Compared before anything else is used. Raise the upper half when the meaning of a
  * member changes; a member added or removed shows in the size. */
-#define PL_PLUGIN_ABI (4u << 16 | (unsigned)sizeof(struct pl_device))
+#define PL_PLUGIN_ABI (5u << 16 | (unsigned)sizeof(struct pl_device))
 #define PL_PLUGIN_FILE "pipelag-cuda.so"
 #define PL_PLUGIN_SYMBOL "pl_plugin"
 

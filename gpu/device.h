@@ -252,10 +252,11 @@ struct pl_device {
                       const float *dweight, double factor, float *dlogits,
                       float *dbias);
 
-    /* y (rows,d) += sum_j w[r,j] x[slot[r,j]], j < n in order; w NULL: ones.
+    /* y (rows,d) = addend + sum_j w[r,j] x[slot[r,j]], j < n in order; w NULL: ones;
+     * addend: y, an array apart from it or NULL: none.
      * back: dx[slot[r,j]] = w[r,j] dy[r], dw[r,j] = x[slot[r,j]] . dy[r]. */
     int (*combine)(int rows, int n, int d, const int32_t *slot, const float *w,
-                   const float *x, float *y);
+                   const float *x, const float *addend, float *y);
     int (*combine_back)(int rows, int n, int d, const int32_t *slot, const float *w,
                         const float *x, const float *dy, float *dx, float *dw);
 

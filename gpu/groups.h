@@ -1,5 +1,6 @@
-/* Rows in groups where a group's operation can be called by itself, in memory of the
- * host: each group after the one before, by the operations for one. */
+/* What the devices in memory of the host share: product_groups and bias_groups_back of
+ * gpu/device.h, each group after the one before by the operation for one (whose errors
+ * they return), and what route_back says of the selection biases. */
 #ifndef PL_GPU_GROUPS_H
 #define PL_GPU_GROUPS_H
 
@@ -48,9 +49,9 @@ static inline int pl_groups_bias_back(pl_add_rows_op *add_rows_back,
     return rc;
 }
 
-/* What route_back() says of the selection biases. */
-static inline void pl_groups_excess(const struct pl_routing *route, double factor,
-                                    float *dbias)
+/* dbias (experts) += factor (share of all choices - 1 / experts). */
+static inline void pl_routing_excess(const struct pl_routing *route, double factor,
+                                     float *dbias)
 {
     const int E = route->experts;
     const int32_t *load =

@@ -5,6 +5,8 @@
 
 #include "gpu/groups.h"
 
+#include <string.h>
+
 static float expert_key(const float *s, const float *bias, int i)
 {
     float key = bias ? s[i] + bias[i] : s[i];
@@ -213,7 +215,7 @@ int HOST(route_back)(const struct pl_routing *route, const float *logits,
     p.factor = (float)factor;
     p.dlogits = dlogits;
     pl_host_rows((size_t)route->rows, (size_t)route->experts, route_back_part, &p);
-    if (dbias) pl_groups_excess(route, factor, dbias);
+    if (dbias) pl_routing_excess(route, factor, dbias);
     return 0;
 }
 
@@ -233,7 +235,7 @@ int HOST(bias_groups_back)(const struct pl_groups *groups, int d, const float *d
 struct combine {
     size_t n, d;
     const int32_t *slot;
-    const float *w, *x, *dy;
+    const float *w, *x, *addend, *dy;
     float *y, *dx, *dw;
 };
 
@@ -242,18 +244,25 @@ static void combine_part(void *args, int part, size_t from, size_t to)
     const struct combine *p = args;
     const size_t d = p->d;
     (void)part;
-    for (size_t e = from * p->n; e < to * p->n; e++) {
-        const float *x = p->x + (size_t)p->slot[e] * d;
-        float weight = p->w ? p->w[e] : 1, *y = p->y + e / p->n * d;
+    for (size_t r = from; r < to; r++) {
+        float *y = p->y + r * d;
+        if (!p->addend)
+            memset(y, 0, d * sizeof *y);
+        else if (p->addend != p->y)
+            memcpy(y, p->addend + r * d, d * sizeof *y);
+        for (size_t e = r * p->n; e < (r + 1) * p->n; e++) {
+            const float *x = p->x + (size_t)p->slot[e] * d, weight = p->w ? p->w[e] : 1;
 #pragma omp simd
-        for (size_t i = 0; i < d; i++) y[i] += weight * x[i];
+            for (size_t i = 0; i < d; i++) y[i] += weight * x[i];
+        }
     }
 }
 
 int HOST(combine)(int rows, int n, int d, const int32_t *slot, const float *w,
-                  const float *x, float *y)
+                  const float *x, const float *addend, float *y)
 {
     struct combine p = {.n = (size_t)n, .d = (size_t)d, .slot = slot, .w = w, .x = x};
+    p.addend = addend;
     p.y = y;
     pl_host_rows((size_t)rows, p.n * p.d, combine_part, &p);
     return 0;

@@ -73,7 +73,7 @@ static inline double pl_groups_elements(const struct pl_groups *g, double each)
     PL_D(route->rows) * route->experts
 #define PL_COST_route_back 0, PL_D(route->rows) * (route->experts + 2.0 * route->chosen), \
     PL_D(route->rows) * route->experts
-#define PL_COST_combine 0, PL_D(rows) * n * (1 + (w != 0)), PL_D(rows) * (n + 2.0) * d
+#define PL_COST_combine 0, PL_D(rows) * n * (1 + (w != 0)), PL_D(rows) * (n + PL_AGAIN(addend)) * d
 #define PL_COST_combine_back 0, 3 * PL_D(rows) * n, PL_D(rows) * (2.0 * n + 1) * d
 #define PL_COST_rope 0, 0, 2 * PL_D(rows) * n_heads * head_dim
 #define PL_COST_attention 4 * PL_PAIRS(shape) * shape->head_dim, \

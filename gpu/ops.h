@@ -92,7 +92,8 @@
                       const float *dweight, double factor, float *dlogits,             \
                       float *dbias), (route, logits, dweight, factor, dlogits, dbias)) \
     X(p, combine, (int rows, int n, int d, const int32_t *slot, const float *w,        \
-                   const float *x, float *y), (rows, n, d, slot, w, x, y))             \
+                   const float *x, const float *addend, float *y),                     \
+      (rows, n, d, slot, w, x, addend, y))                                             \
     X(p, combine_back, (int rows, int n, int d, const int32_t *slot, const float *w,   \
                         const float *x, const float *dy, float *dx, float *dw),        \
       (rows, n, d, slot, w, x, dy, dx, dw))

@@ -186,7 +186,7 @@ int pl_ref_route_back(const struct pl_routing *route, const float *logits,
     for (int r = 0; r < route->rows; r++)
         back_row(route, r, logits + (size_t)r * E, dweight + (size_t)r * k,
                  (float)factor, dlogits + (size_t)r * E);
-    if (dbias) pl_groups_excess(route, factor, dbias);
+    if (dbias) pl_routing_excess(route, factor, dbias);
     return 0;
 }
 
@@ -204,11 +204,11 @@ int pl_ref_bias_groups_back(const struct pl_groups *groups, int d, const float *
 }
 
 int pl_ref_combine(int rows, int n, int d, const int32_t *slot, const float *w,
-                   const float *x, float *y)
+                   const float *x, const float *addend, float *y)
 {
     for (int r = 0; r < rows; r++, y += d)
         for (int i = 0; i < d; i++) {
-            double sum = y[i];
+            double sum = addend ? addend[(size_t)r * (size_t)d + (size_t)i] : 0;
             for (int j = 0; j < n; j++) {
                 size_t e = (size_t)r * (size_t)n + (size_t)j;
                 sum +=

@@ -33,11 +33,11 @@ bool conformance_run(const struct conformance *op, const struct pl_device *devic
                      char *text, size_t n);
 
 /* The same for a device that rounds the factors of its products (gemm, attention): what
- * that adds to an element's count of roundings, as `product` roundings of float for each
- * product. */
+ * that adds to an element's count of roundings, as `product` roundings of float for
+ * each product. */
 bool conformance_run_rounded(const struct conformance *op,
-                             const struct pl_device *device, double product,
-                             char *text, size_t n);
+                             const struct pl_device *device, double product, char *text,
+                             size_t n);
 
 /* Inside: one run of one op. Fails are counted, the first one is kept as text. */
 struct trial {
@@ -52,6 +52,9 @@ struct trial {
     size_t room;
 };
 
+/* What is added to a result: nothing, what lies where it goes, another array. */
+enum addend { NONE, ITSELF, APART, ADDENDS };
+
 /* Normal numbers of stream `stream`, rounded to float. Caller frees. */
 float *trial_random(size_t n, uint64_t stream);
 /* Device copy of n floats (or int32), released by trial_clear. */
@@ -62,9 +65,9 @@ void trial_compare(struct trial *t, const char *what, const float *device, size_
                    const double *want, const double *weight);
 void trial_compare_double(struct trial *t, const char *what, double got, double want,
                           double bound);
-/* The same for activations (real in gpu/device.h): numbers that the device's type holds;
- * they stay float on this side. A result that is stored in bf16 (8 bits) may be off by
- * 2^-8 of itself more. n: elements; released and freed like the others. */
+/* The same for activations (real in gpu/device.h): numbers that the device's type
+ * holds; they stay float on this side. A result that is stored in bf16 (8 bits) may be
+ * off by 2^-8 of itself more. n: elements; released and freed like the others. */
 float *trial_random_real(const struct trial *t, size_t n, uint64_t stream);
 void trial_round(const struct trial *t, float *x, size_t n); /* to that type */
 void *trial_upload_real(struct trial *t, const float *host, size_t n);

@@ -247,9 +247,6 @@ static struct product_form form_of(enum pl_product which, int rows, int in, int 
     return (struct product_form){out, in, rows, 1, o, i, 1};
 }
 
-/* What is added to a product: nothing, c itself, another array; and a bias. */
-enum addend { NONE, ITSELF, APART, ADDENDS };
-
 struct product_case {
     enum pl_product which;
     int rows, in, out;

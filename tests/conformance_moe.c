@@ -327,7 +327,8 @@ void check_route_back(struct trial *t)
 static const int combine_shapes[][3] = {{1, 1, 1}, {9, 1, 40}, {5, 3, 7}, {33, 2, 100}};
 enum { COMBINE_SHAPES = sizeof combine_shapes / sizeof *combine_shapes };
 
-static void combine_one(struct trial *t, int rows, int n, int d, bool back, bool ones)
+static void combine_one(struct trial *t, int rows, int n, int d, bool back, bool ones,
+                        enum addend addend)
 {
     size_t width = (size_t)d, choices = (size_t)(rows * n),
            small = (size_t)rows * width;
@@ -338,9 +339,10 @@ static void combine_one(struct trial *t, int rows, int n, int d, bool back, bool
     double *want = PL_NEW(2 * (choices * width + choices + small), double);
     double *weight = want + choices * width + choices + small;
     double *dw = want + choices * width, *dw_weight = weight + choices * width;
-    for (size_t i = 0; i < small && !back; i++) want[i] = y[i];
-    for (size_t i = 0; i < small && !back; i++)
+    for (size_t i = 0; i < small && !back && addend != NONE; i++) {
+        want[i] = y[i];
         weight[i] = fabs((double)y[i]) * (n + 2);
+    }
     for (size_t e = 0; e < choices; e++) {
         slot[e] = (int32_t)((e * 7 + 3) % choices); /* 7 divides none of them */
         for (size_t i = 0; i < width; i++) {
@@ -354,13 +356,15 @@ static void combine_one(struct trial *t, int rows, int n, int d, bool back, bool
     }
     int32_t *ds = trial_upload(t, slot, choices);
     float *ux = trial_upload_real(t, x, choices * width);
-    float *uy = trial_upload_real(t, y, small);
+    float *uy = trial_upload_real(t, y, small), *out = uy;
     float *uw = trial_upload(t, w, choices), *ud = trial_upload(t, w, choices);
     float *udx = trial_upload_real(t, x, choices * width);
-    trial_status(t, back
-                        ? t->device->combine_back(rows, n, d, ds, uw, ux, uy, udx, ud)
-                        : t->device->combine(rows, n, d, ds, ones ? NULL : uw, ux, uy));
-    trial_compare_real(t, back ? "dx" : "y", back ? udx : uy,
+    for (size_t i = 0; i < small && addend != ITSELF; i++) y[i] = NAN;
+    if (!back && addend != ITSELF) out = trial_upload_real(t, y, small);
+    trial_status(t, back ? t->device->combine_back(rows, n, d, ds, uw, ux, uy, udx, ud)
+                         : t->device->combine(rows, n, d, ds, ones ? NULL : uw, ux,
+                                              addend == NONE ? NULL : uy, out));
+    trial_compare_real(t, back ? "dx" : "y", back ? udx : out,
                        back ? choices * width : small, want, weight);
     if (back) trial_compare(t, "dw", ud, choices, dw, dw_weight);
     trial_clear(t);
@@ -369,9 +373,9 @@ static void combine_one(struct trial *t, int rows, int n, int d, bool back, bool
 
 void check_combine(struct trial *t)
 {
-    for (int i = 0; i < 2 * COMBINE_SHAPES; i++) {
-        const int *s = combine_shapes[i / 2];
-        combine_one(t, s[0], s[1], s[2], false, i % 2);
+    for (int i = 0; i < 2 * ADDENDS * COMBINE_SHAPES; i++) {
+        const int *s = combine_shapes[i / (2 * ADDENDS)];
+        combine_one(t, s[0], s[1], s[2], false, i % 2, (enum addend)(i / 2 % ADDENDS));
     }
 }
 
@@ -379,6 +383,6 @@ void check_combine_back(struct trial *t)
 {
     for (int i = 0; i < COMBINE_SHAPES; i++) {
         const int *s = combine_shapes[i];
-        combine_one(t, s[0], s[1], s[2], true, false);
+        combine_one(t, s[0], s[1], s[2], true, false, NONE);
     }
 }

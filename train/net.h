@@ -179,11 +179,4 @@ static inline size_t pl_net_reals(const struct pl_net *net, size_t n)
     return (n * net->dev->real_bytes + sizeof(float) - 1) / sizeof(float);
 }
 
-/* n activations. */
-static inline int pl_net_copy(const struct pl_net *net, float *to, const float *from,
-                              size_t n)
-{
-    return net->dev->copy(to, from, net->dev->real_bytes * n);
-}
-
 #endif

@@ -180,7 +180,8 @@ static struct pl_ffn experts(const struct pl_layer *l, const struct pl_routing *
     return f;
 }
 
-/* The loads are kept for whoever asks when the batch is done. */
+/* OUT = in + what the routed experts say. The loads are kept for whoever asks when the
+ * batch is done. */
 static int forward_experts(const struct pl_net *net, const struct pl_layer *l,
                            const struct pl_pass *pass, const struct pl_routing *r)
 {
@@ -194,9 +195,11 @@ static int forward_experts(const struct pl_net *net, const struct pl_layer *l,
     if (!rc) rc = dev->gather(rows, d, r->of_slot, b[NORMED], b[X]);
     if (!rc) rc = pl_ffn(net, pass, &f, rows, b[X], b[INNER], b[H], NULL, b[Y]);
     return rc ? rc
-              : dev->combine(r->rows, r->chosen, d, r->slot, r->weight, b[Y], b[OUT]);
+              : dev->combine(r->rows, r->chosen, d, r->slot, r->weight, b[Y], l->in,
+                             b[OUT]);
 }
 
+/* OUT += what the shared ones say. */
 static int forward_shared(const struct pl_net *net, const struct pl_layer *l,
                           const struct pl_pass *pass)
 {
@@ -216,24 +219,22 @@ static int forward_shared(const struct pl_net *net, const struct pl_layer *l,
     if (!rc) rc = net->dev->route(&r, b[GATE_LOGIT], NULL, net->sums + 1);
     return rc ? rc
               : net->dev->combine(r.rows, 1, m->hidden, r.slot, r.weight, b[SHARED_Y],
-                                  b[OUT]);
+                                  b[OUT], b[OUT]);
 }
 
 static int forward(const struct pl_net *net, const struct pl_layer *l,
                    struct pl_pass *pass)
 {
     const struct pl_routing r = routing(net, l, pass, false);
-    const int rows = pass->rows, d = net->model.hidden;
     float *const *b = l->buffer;
     int rc = pl_norm(net, pass, &l->param[GAIN], l->in, b[NORMED], b[STATS]);
     if (!rc)
-        rc = pl_linear(net->dev, rows, d, r.experts, b[NORMED],
+        rc = pl_linear(net->dev, r.rows, net->model.hidden, r.experts, b[NORMED],
                        pl_net_weight(net, pass, l->param[ROUTER]), NULL, NULL,
                        b[LOGITS]);
     if (!rc)
         rc = net->dev->route(&r, b[LOGITS], pl_net_weight(net, pass, l->param[BALANCE]),
                              net->sums + 1);
-    if (!rc) rc = pl_net_copy(net, b[OUT], l->in, (size_t)rows * (size_t)d);
     if (!rc) rc = forward_experts(net, l, pass, &r);
     return rc ? rc : forward_shared(net, l, pass);
 }
@@ -252,7 +253,8 @@ static int logits_back(const struct pl_net *net, const struct pl_layer *l,
                              scratch[DNORMED]);
 }
 
-/* DNORMED = what comes through the shared experts; uses the other scratch. */
+/* DNORMED = what comes through the shared experts, if there are any; uses the other
+ * scratch. */
 static int backward_shared(const struct pl_net *net, const struct pl_layer *l,
                            const struct pl_pass *pass)
 {
@@ -260,10 +262,7 @@ static int backward_shared(const struct pl_net *net, const struct pl_layer *l,
     float *const *b = l->buffer, *const *scratch = net->scratch;
     const float *dy = net->dx;
     int rc = 0;
-    if (!m->shared_ffn)
-        return net->dev->zero(scratch[DNORMED], net->dev->real_bytes *
-                                                    (size_t)pass->rows *
-                                                    (size_t)m->hidden);
+    if (!m->shared_ffn) return 0;
     if (m->shared_gate) {
         const struct pl_routing r = routing(net, l, pass, true);
         rc = net->dev->combine_back(r.rows, 1, m->hidden, r.slot, r.weight, b[SHARED_Y],
@@ -281,7 +280,8 @@ static int backward_shared(const struct pl_net *net, const struct pl_layer *l,
     return logits_back(net, l, pass, 1, l->param[SHARED_GATE]);
 }
 
-/* DNORMED += what comes through the routed experts; DWEIGHT is set. */
+/* DNORMED = what comes through the routed experts, beside what came through shared
+ * ones; DWEIGHT is set. */
 static int backward_experts(const struct pl_net *net, const struct pl_layer *l,
                             const struct pl_pass *pass, const struct pl_routing *r)
 {
@@ -296,6 +296,7 @@ static int backward_experts(const struct pl_net *net, const struct pl_layer *l,
                          scratch[DY], scratch[DH], scratch[DINNER], scratch[DX]);
     return rc ? rc
               : dev->combine(r->rows, r->chosen, d, r->slot, NULL, scratch[DX],
+                             net->model.shared_ffn ? scratch[DNORMED] : NULL,
                              scratch[DNORMED]);
 }
 
