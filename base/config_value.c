@@ -49,10 +49,11 @@ static int check_line(const char *text, const char *where, const char *key)
 /* What is meant by "2,4,8" where one value is expected. */
 static int fail_list(const struct pl_key *key, const char *text, const char *where)
 {
+    const char *open = *text == '[' ? "" : "[", *close = *text == '[' ? "" : "]";
     return pl_fail(PL_ECONFIG,
-                   "%s: %s is '%s', expected one value; several: 'sweep: {%s: [%s]}' "
+                   "%s: %s is '%s', expected one value; several: 'sweep: {%s: %s%s%s}' "
                    "in a file, for pipelag sweep",
-                   where, key->name, text, key->name, text);
+                   where, key->name, text, key->name, open, text, close);
 }
 
 static int parse_int(const struct pl_key *key, const char *text, const char *where,

@@ -60,7 +60,8 @@ ok $? 'a pipe that nobody writes to is refused, not waited for'
 cat waited
 (cat tiny.yaml >pipe) & run 0 timeout 10 "$PIPELAG" config pipe && grep -q '^schedule.stages: 2' out
 ok $? 'a pipe with a writer is read'
-said "expected one value; several: 'sweep: {schedule.stages: \[2,4\]}' in a file, for pipelag sweep" tiny.yaml -P 2,4
+said "expected one value; several: 'sweep: {schedule.stages: \[2,4\]}' in a file, for pipelag sweep" tiny.yaml -P 2,4 &&
+    said "'sweep: {schedule.stages: \[2,4\]}' in a file, for pipelag sweep" tiny.yaml --set 'schedule.stages=[2,4]'
 ok $? 'several values for one key: where they belong'
 run 0 "$PIPELAG" run tiny.yaml --dry-run --device ref && grep -q '^device: ref' out &&
     said "--device: unknown train.device 'hos', did you mean 'host'?" tiny.yaml --device hos
