@@ -8,6 +8,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/units.h"
+#include "cli/text_table.h"
 
 enum { EXPLAINED = 20 }; /* rows whose loss is explained: each is simulated twice */
 
@@ -38,21 +39,6 @@ static const struct pl_plan_group *group_of(const struct pl_plan *plan, int64_t 
     return &plan->groups[plan->rows[row].group];
 }
 
-/* Columns that say nothing are left out. */
-struct columns {
-    bool cp, ep;
-};
-
-static struct columns columns_of(const struct pl_plan *plan)
-{
-    struct columns c = {false, false};
-    for (int i = 0; i < plan->n_best; i++) {
-        c.cp |= group_of(plan, plan->best[i])->cp > 1;
-        c.ep |= group_of(plan, plan->best[i])->ep > 1;
-    }
-    return c;
-}
-
 static void print_head(const struct pl_plan *plan, FILE *out)
 {
     const struct pl_cluster *c = &plan->cluster;
@@ -63,42 +49,64 @@ static void print_head(const struct pl_plan *plan, FILE *out)
     fprintf(out, "%s on %s (%s), %" PRId64 " GPUs %s\n",
             pl_config_text(config, "model.preset"), c->name,
             pl_config_text(config, "cluster.levels"), plan->ask->gpus, c->gpu.name);
-    fprintf(out,
-            "an update: %" PRId64 " sequences of %" PRId64
-            " tokens, %.4g M tokens; optimizer %s; memory limit %s of %s\n\n",
-            plan->batch, plan->seq, (double)plan->batch * (double)plan->seq * 1e-6,
-            pl_config_text(config, "optimizer.name"), limit, all);
+    pl_text_wrap(out, "", 0,
+                 "an update: %" PRId64 " sequences of %" PRId64
+                 " tokens, %.4g M tokens; optimizer %s; memory limit %s of %s",
+                 plan->batch, plan->seq, (double)plan->batch * (double)plan->seq * 1e-6,
+                 pl_config_text(config, "optimizer.name"), limit, all);
+    putc('\n', out);
 }
 
-static void print_row(const struct pl_plan *plan, int i, struct columns c, FILE *out)
+/* cp, ep: is there such a column? */
+static void add_row(const struct pl_plan *plan, int i, bool cp, bool ep,
+                    struct pl_text_table *t)
 {
     const struct pl_plan_row *row = &plan->rows[plan->best[i]];
     const struct pl_plan_group *g = &plan->groups[row->group];
-    char step[32], peak[32];
-    fprintf(out, "%3d %-18s %3d %3d", i + 1, pl_schedule_types[row->type]->name, g->tp,
-            g->pp);
-    if (c.cp) fprintf(out, " %3d", g->cp);
-    fprintf(out, " %4d", g->dp);
-    if (c.ep) fprintf(out, " %3d", g->ep);
-    fprintf(out, " %2d %3d %5d %-9s %4d %-8.8s %9s %12.0f %6.1f %7.4f %10s %4.0f\n",
-            row->v, g->b, g->m, pl_plan_recompute_names[g->recompute], g->zero,
-            g->pp > 1 ? pl_plan_split_name(plan, g) : "-",
-            pl_units_format_time(row->step_s, step, sizeof step), row->tokens,
-            100 * row->mfu, fabs(row->bubble) < 5e-5 ? 0 : row->bubble,
-            pl_units_format_bytes(row->peak, peak, sizeof peak), row->tau);
+    char text[32];
+    pl_text_cell(t, "%d", i + 1);
+    pl_text_cell(t, "%s", pl_schedule_types[row->type]->name);
+    pl_text_cell(t, "%d", g->tp);
+    pl_text_cell(t, "%d", g->pp);
+    pl_text_cell(t, cp ? "%d" : "%.0d", cp ? g->cp : 0);
+    pl_text_cell(t, "%d", g->dp);
+    pl_text_cell(t, ep ? "%d" : "%.0d", ep ? g->ep : 0);
+    pl_text_cell(t, "%d", row->v);
+    pl_text_cell(t, "%d", g->b);
+    pl_text_cell(t, "%d", g->m);
+    pl_text_cell(t, "%s", pl_plan_recompute_names[g->recompute]);
+    pl_text_cell(t, "%d", g->zero);
+    pl_text_cell(t, "%.8s", g->pp > 1 ? pl_plan_split_name(plan, g) : "-");
+    pl_text_cell(t, "%s", pl_units_format_time(row->step_s, text, sizeof text));
+    pl_text_cell(t, "%.0f", row->tokens);
+    pl_text_cell(t, "%.1f", 100 * row->mfu);
+    pl_text_cell(t, "%.4f", fabs(row->bubble) < 5e-5 ? 0 : row->bubble);
+    pl_text_cell(t, "%s", pl_units_format_bytes(row->peak, text, sizeof text));
+    pl_text_cell(t, "%.0f", row->tau);
 }
 
 static void print_table(const struct pl_plan *plan, FILE *out)
 {
-    struct columns c = columns_of(plan);
-    fprintf(out, "%3s %-18s %3s %3s", "#", "schedule", "tp", "pp");
-    if (c.cp) fprintf(out, " %3s", "cp");
-    fprintf(out, " %4s", "dp");
-    if (c.ep) fprintf(out, " %3s", "ep");
-    fprintf(out, " %2s %3s %5s %-9s %4s %-8s %9s %12s %6s %7s %10s %4s\n", "v", "b",
-            "m", "recompute", "zero", "split", "step", "tokens/s/GPU", "MFU %",
-            "bubble", "memory", "tau");
-    for (int i = 0; i < plan->n_best; i++) print_row(plan, i, c, out);
+    static const struct {
+        const char *name;
+        bool left;
+    } columns[] = {{"#", false},     {"schedule", true},  {"tp", false},
+                   {"pp", false},    {"cp", false},       {"dp", false},
+                   {"ep", false},    {"v", false},        {"b", false},
+                   {"m", false},     {"recompute", true}, {"zero", false},
+                   {"split", true},  {"step", false},     {"tokens/s/GPU", false},
+                   {"MFU %", false}, {"bubble", false},   {"memory", false},
+                   {"tau", false}};
+    struct pl_text_table *t = pl_text_table_new();
+    for (size_t c = 0; c < sizeof columns / sizeof *columns; c++)
+        pl_text_table_column(t, columns[c].name, columns[c].left, 0);
+    bool cp = false, ep = false; /* columns of ones alone are left out */
+    for (int i = 0; i < plan->n_best; i++) {
+        cp |= group_of(plan, plan->best[i])->cp > 1;
+        ep |= group_of(plan, plan->best[i])->ep > 1;
+    }
+    for (int i = 0; i < plan->n_best; i++) add_row(plan, i, cp, ep, t);
+    pl_text_table_print(t, NULL, out);
 }
 
 static void print_conventions(const struct pl_plan *plan, FILE *out)
@@ -132,13 +140,25 @@ static void print_conventions(const struct pl_plan *plan, FILE *out)
         fputs("--max-tau 0: synchronous rows alone.\n", out);
 }
 
-static void print_difference(int i, const double *own, const double *best, FILE *out)
+/* The text written to *memory, broken for width behind the label; both end here. */
+static void wrap_up(FILE *memory, char **text, const char *label, int indent, FILE *out)
+{
+    fclose(memory);
+    pl_text_wrap(out, label, indent, "%s", *text);
+    free(*text);
+}
+
+static void print_difference(int i, const double *own, const double *best, FILE *stream)
 {
     double all = 0, first = 0;
     char text[32];
     bool done[PL_N_PARTS] = {false};
     for (int k = 0; k < PL_N_PARTS; k++) all += own[k] - best[k], first += best[k];
-    fprintf(out, "%3d  +%.2f %%, %s:", i + 1, 100 * all / first,
+    char *line, label[16];
+    size_t bytes;
+    FILE *out = open_memstream(&line, &bytes);
+    snprintf(label, sizeof label, "%3d", i + 1);
+    fprintf(out, "+%.2f %%, %s:", 100 * all / first,
             pl_units_format_time(all, text, sizeof text));
     double most = 0;
     for (int n = 0; n < PL_N_PARTS; n++) {
@@ -155,7 +175,7 @@ static void print_difference(int i, const double *own, const double *best, FILE 
                 d < 0 ? '-' : '+', pl_units_format_time(fabs(d), text, sizeof text));
     }
     if (most == 0) fputs(" takes as long; older gradients, more memory or later", out);
-    putc('\n', out);
+    wrap_up(out, &line, label, 5, stream);
 }
 
 static void print_reasons(int n, double (*parts)[PL_N_PARTS], FILE *out)
@@ -193,7 +213,7 @@ static void print_needs(const struct pl_plan *plan, int64_t number, FILE *out)
 {
     const struct pl_plan_row *row = &plan->rows[number];
     char peak[32], limit[32];
-    fprintf(out, "needs %s on device %d of %d, limit %s\n",
+    fprintf(out, "needs %s on device %d of %d, limit %s",
             pl_units_format_bytes(row->peak, peak, sizeof peak), row->device,
             plan->groups[row->group].pp,
             pl_units_format_bytes(plan->limit, limit, sizeof limit));
@@ -206,11 +226,14 @@ static void print_refused(const struct pl_plan *plan, FILE *out)
     fputs("\nfaster, but out of memory (of those that need at most twice the limit):\n",
           out);
     for (int i = 0; i < plan->n_refused; i++) {
-        fputs("  ", out);
-        print_name(plan, plan->refused[i], out);
-        fprintf(out, ": %.1f %% faster than row 1, but ",
+        char *line;
+        size_t bytes;
+        FILE *memory = open_memstream(&line, &bytes);
+        print_name(plan, plan->refused[i], memory);
+        fprintf(memory, ": %.1f %% faster than row 1, but ",
                 100 * (best / plan->rows[plan->refused[i]].step_s - 1));
-        print_needs(plan, plan->refused[i], out);
+        print_needs(plan, plan->refused[i], memory);
+        wrap_up(memory, &line, "  ", 2, out);
     }
 }
 
@@ -220,10 +243,13 @@ static void print_nothing(const struct pl_plan *plan, FILE *out)
             plan->incomplete ? "nothing simulated so far"
                              : "OUT OF MEMORY: nothing fits");
     if (plan->least < 0) return;
-    fputs("least memory: ", out);
-    print_name(plan, plan->least, out);
-    fputs(": ", out);
-    print_needs(plan, plan->least, out);
+    char *line;
+    size_t bytes;
+    FILE *memory = open_memstream(&line, &bytes);
+    print_name(plan, plan->least, memory);
+    fputs(": ", memory);
+    print_needs(plan, plan->least, memory);
+    wrap_up(memory, &line, "least memory:", 14, out);
     fputs("more GPUs (--gpus), larger ones, or shorter sequences (--seq) change that\n",
           out);
 }

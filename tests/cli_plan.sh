@@ -28,7 +28,7 @@ refused() { # TEXT ARGS...: one line on stderr, exit status 2
     return 1
 }
 
-run 0 plan && [ "$(sed -n '/^  #/,/^$/p' "$work/out" | grep -c '^ *[0-9]')" -eq 10 ]
+run 0 plan && [ "$(sed -n '/^ *#/,/^$/p' "$work/out" | grep -c '^ *[0-9]')" -eq 10 ]
 ok $? 'ten rows'
 grep -q '^  1 ' "$work/out" && grep -q '^  2  +[0-9.]* %' "$work/out"
 ok $? 'says why the runner-up loses'
