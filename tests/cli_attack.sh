@@ -40,6 +40,16 @@ train 1 --save /dev/null/x && grep -q -e '--save: /dev/null/x: Not a directory' 
     [ "$(ls w)" = run-1 ] && [ ! -e no ]
 ok $? '--save where nothing can be saved is refused before anything is written'
 
+# trains PID: waits until it has a process that trains, having caught SIGTERM (signal 15; SIGHUP is
+# caught with it), at most 20 s
+trains() {
+    n=0
+    until { [ $((0x$(sed -n 's/^SigCgt:[[:space:]]*//p' "/proc/$1/status") & 0x4000)) -ne 0 ] &&
+        [ -n "$(cat "/proc/$1/task/$1/children")" ]; } 2>/dev/null || [ $n -gt 200 ]; do
+        sleep 0.1
+        n=$((n + 1))
+    done
+}
 # the lock is the progress file's: held here by a run that waits inside its long first evaluation
 long='--set train.eval_sequences=1000000'
 "$PIPELAG" run tiny.yaml -o a.h5 $long >/dev/null 2>log & first=$!
@@ -48,6 +58,7 @@ until [ -d a.h5.ckpt ] || [ $n -gt 200 ]; do sleep 0.1; n=$((n + 1)); done
 train 2 && grep -q "another 'pipelag run' is writing it" err && train 2 --resume &&
     grep -q another err && train 2 --force && grep -q another err
 ok $? 'a second run on an output is refused, also by force'
+trains $first
 sleep 0.3
 kill -TERM $first
 wait $first
@@ -71,7 +82,7 @@ if [ $((0x$(sed -n 's/^SigIgn:[[:space:]]*[0-9a-f]*\(.\)$/\1/p' /proc/self/statu
     n=0
     "$PIPELAG" run tiny.yaml -o a.h5 $long --resume --set train.checkpoint_updates=2 >out 2>log & first=$!
     until grep -q '^pipelag: 1 run ' log || [ $n -gt 200 ]; do sleep 0.1; n=$((n + 1)); done
-    sleep 0.3 # the handler comes next
+    trains $first
     kill -HUP $first
     wait $first
     got=$?
