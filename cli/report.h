@@ -8,7 +8,7 @@
 #include "base/json.h"
 #include "traces/trace.h"
 
-enum { PL_MAX_SEEDS = 64 };
+enum { PL_MAX_SEEDS = 64, PL_REPORT_INDENT = 12 /* of text behind its label */ };
 
 struct pl_row_report {
     int arm, baseline; /* arm numbers; baseline of the arm's group */

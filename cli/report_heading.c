@@ -9,8 +9,6 @@
 #include "cli/setup_problem.h"
 #include "cli/text_table.h"
 
-enum { INDENT = 12 }; /* behind the labels */
-
 bool pl_report_on_data(const struct pl_report *r)
 {
     return pl_setup_problem_type(r->experiment->arms[0].config)->on_data;
@@ -36,7 +34,7 @@ static void print_costs(const struct pl_arm *arm, FILE *out)
     const bool roofline = !strcmp(pl_config_text(arm->config, "cost.type"), "roofline");
     char f[32], b[32], w[32], l[32];
     pl_text_wrap(
-        out, "costs", INDENT,
+        out, "costs", PL_REPORT_INDENT,
         "stage 0, %lld sequence%s: F %s, B %s, W %s, transfer %s%s",
         (long long)pl_config_int(arm->config, "cost.sequences"),
         pl_config_int(arm->config, "cost.sequences") == 1 ? "" : "s",
@@ -59,7 +57,7 @@ static void print_model(const struct pl_arm *arm, const char *stages, FILE *out)
                  ", %d of %d experts of %d a token (%.3fM active parameters)",
                  m->experts_per_token, m->experts, m->expert_ffn,
                  (double)pl_model_count(m).n_active_params / 1e6);
-    pl_text_wrap(out, "model", INDENT,
+    pl_text_wrap(out, "model", PL_REPORT_INDENT,
                  "%.3fM parameters: %d layers, hidden %d, %d/%d heads, ffn %d, "
                  "vocabulary %d, %s%s; %s",
                  (double)pl_model_params(m) / 1e6, m->layers, m->hidden, m->heads,
@@ -70,7 +68,7 @@ static void print_model(const struct pl_arm *arm, const char *stages, FILE *out)
 static void print_data(const struct pl_arm *arm, int n_seeds, FILE *out)
 {
     double tokens = tokens_per_update(arm->config);
-    pl_text_wrap(out, "data", INDENT,
+    pl_text_wrap(out, "data", PL_REPORT_INDENT,
                  "%s; %.0f tokens per update, %lld updates = %.3gM tokens; %d seed%s",
                  data_text(arm->config), tokens, (long long)arm->versions.updates,
                  tokens * (double)arm->versions.updates / 1e6, n_seeds,
@@ -85,8 +83,8 @@ static void print_problem(const struct pl_arm *arm, const char *stages, FILE *ou
     if (isfinite(arm->known.minimum))
         snprintf(minimum, sizeof minimum, "; minimum %.6g", arm->known.minimum);
     if (isfinite(arm->known.L)) snprintf(L, sizeof L, ", L %.6g", arm->known.L);
-    pl_text_wrap(out, "problem", INDENT, "%s: %s%s%s; %s", type->name, type->summary,
-                 minimum, L, stages);
+    pl_text_wrap(out, "problem", PL_REPORT_INDENT, "%s: %s%s%s; %s", type->name,
+                 type->summary, minimum, L, stages);
 }
 
 /* Arms whose updates take more than the simulated times say. */
@@ -95,7 +93,7 @@ static void print_twice(const struct pl_experiment *e, FILE *out)
     for (int i = 0; i < e->n_arms; i++)
         if (pl_setup_optim_twice(e->arms[i].config))
             pl_text_wrap(
-                out, "exact", INDENT,
+                out, "exact", PL_REPORT_INDENT,
                 "%s: an update takes a second gradient, F, B and W again, that "
                 "step and simulated times do not have",
                 e->arms[i].name);
@@ -110,7 +108,8 @@ static void print_rules(const struct pl_experiment *e, FILE *out)
         bool seen = false;
         texts[i] = pl_setup_optim_text(&o);
         for (int k = 0; k < i; k++) seen |= !strcmp(texts[k], texts[i]);
-        if (!seen) pl_text_wrap(out, i ? "" : "optimizer", INDENT, "%s", texts[i]);
+        if (!seen)
+            pl_text_wrap(out, i ? "" : "optimizer", PL_REPORT_INDENT, "%s", texts[i]);
     }
     for (int i = 0; i < e->n_arms; i++) free(texts[i]);
     free(texts);
@@ -142,7 +141,7 @@ void pl_report_heading(const struct pl_report *r, FILE *out)
     print_twice(e, out);
     print_rules(e, out);
     pl_text_wrap(
-        out, "units", INDENT,
+        out, "units", PL_REPORT_INDENT,
         "tau in optimizer updates (steady mean, stage 0 .. stage P-1); loss %s "
         "stored iterate x; bubble = 1 - busiest device's work / step",
         model ? "in nats per token on validation data at the" : "exact, at the");

@@ -7,8 +7,6 @@
 #include "cli/report.h"
 #include "cli/text_table.h"
 
-enum { INDENT = 12 }; /* of the notes behind their labels */
-
 static const struct pl_arm *arm_of(const struct pl_report *r, int row)
 {
     return &r->experiment->arms[r->rows[row].arm];
@@ -53,7 +51,7 @@ static void print_scopes(const struct pl_report *r, FILE *out)
         if (n && r->n > 1) append(&all, ": ", arms);
         free(arms);
     }
-    pl_text_wrap(out, "clip.scope", INDENT, "%s", all);
+    pl_text_wrap(out, "clip.scope", PL_REPORT_INDENT, "%s", all);
     free(all);
 }
 
@@ -68,7 +66,7 @@ static void print_bits(const struct pl_report *r, FILE *out)
         append(&all, ", ", one);
         free(one);
     }
-    if (*all) pl_text_wrap(out, "bits/byte", INDENT, "%s", all);
+    if (*all) pl_text_wrap(out, "bits/byte", PL_REPORT_INDENT, "%s", all);
     free(all);
 }
 
@@ -103,12 +101,12 @@ static void print_segments(const struct pl_report *r, FILE *out)
         const struct pl_arm *arm = arm_of(r, i);
         const char *segments = pl_config_text(arm->config, "segments");
         if (*segments)
-            pl_text_wrap(out, "segments", INDENT,
+            pl_text_wrap(out, "segments", PL_REPORT_INDENT,
                          "%s: %s; step, bubble and tau are of its (longest) "
                          "asynchronous one",
                          arm->name, segments);
         if (arm->cost_factor > 1)
-            pl_text_wrap(out, "scaled", INDENT,
+            pl_text_wrap(out, "scaled", PL_REPORT_INDENT,
                          "%s: one microbatch is %lld times the costs' microbatch, so "
                          "are costs and activations",
                          arm->name, (long long)arm->cost_factor);

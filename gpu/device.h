@@ -2,14 +2,15 @@
  *
  * A device is a constant struct; pointers named x, y, w ... are device memory from
  * alloc() (host-like devices: plain memory). Integer arrays (tokens, targets) are
- * device memory too. Calls are ordered as issued. Operations do not allocate. Shapes
- * are in the argument lines; T = sequence length, rows = B * T. Operations return 0 or
- * a negative code with a message (only cuda can fail); reductions return double through
- * a pointer. Activations and their gradients (the arrays `real` in the comments; all
- * others are float) have real_bytes an element: where that is 2 they are bf16, their
- * pointers are handles that only pl_device_at() moves, and a result is rounded to
- * nearest even as it is stored. Tolerance of an op against `ref`: |x - ref| <= c n
- * eps(float32) scale, c in the conformance test's table, n the reduction length. */
+ * device memory too. Calls are ordered as issued. Operations allocate nothing but
+ * scratch that is kept. Shapes are in the argument lines; T = sequence length, rows = B
+ * * T. Operations return 0 or a negative code with a message (only cuda can fail);
+ * reductions return double through a pointer. Activations and their gradients (the
+ * arrays `real` in the comments; all others are float) have real_bytes an element:
+ * where that is 2 they are bf16, their pointers are handles that only pl_device_at()
+ * moves, and a result is rounded to nearest even as it is stored. Tolerance of an op
+ * against `ref`: |x - ref| <= c n eps(float32) scale, c in the conformance test's
+ * table, n the reduction length. */
 #ifndef PL_GPU_DEVICE_H
 #define PL_GPU_DEVICE_H
 
