@@ -103,7 +103,8 @@ START_TEST(differences)
                 continue;
             }
             int64_t last = values->n - 1;
-            if (values->i64) values->i64[last] = (values->i64[last] + 1) % PL_N_KINDS;
+            if (values->i64)
+                values->i64[last] = (values->i64[last] % PL_N_KINDS + 1) % PL_N_KINDS;
             if (values->f64) values->f64[last] = 0.123;
             if (values->text) {
                 free(values->text[last]);
