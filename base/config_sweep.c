@@ -153,7 +153,8 @@ int pl_range_parse(const char *text, const char *where, const char *key,
             return pl_fail(PL_ECONFIG, "%s: %s: '%s' has more than %d values", where,
                            key, text, PL_MAX_SWEPT);
         }
-        *values = pl_grow(*values, (size_t)*n + 1, sizeof **values);
+        if (!(*n & (*n - 1))) /* full: a power of two */
+            *values = pl_grow(*values, *n ? 2 * (size_t)*n : 1, sizeof **values);
         (*values)[(*n)++] = v;
         if (v > INT64_MAX / 2 / step) break;
     }
