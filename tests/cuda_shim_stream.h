@@ -33,7 +33,7 @@ inline bool on_device(const void *p)
 
 inline void open_block(block &b, bool open)
 {
-    if (b.open == open) return;
+    if (b.open == open || !b.room) return; /* ASan's own: no pages of it */
     if (mprotect(b.base, b.room, open ? PROT_READ | PROT_WRITE : PROT_NONE)) abort();
     b.open = open;
 }
